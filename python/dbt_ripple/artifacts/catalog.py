@@ -41,13 +41,24 @@ class CatalogColumns(Mapping[str, list[CatalogColumn]]):
 
     Those of a relation are decoded when they are asked for; hardly any command asks for all.
 
+    Args:
+        content: of the file.
+        path: of the file.
+        nodes: those of the project.
+        like: the catalog of another state of the project: if it is the same, each relation is decoded once.
+
     Attributes:
         listed: the unique_ids of all that the catalog holds.
         metadata: of the catalog, as far as it can be read.
     """
 
-    def __init__(self, content: bytes, path: Path, nodes: Collection[str]) -> None:
-        self._content = content
+    def __init__(
+        self, content: bytes, path: Path, nodes: Collection[str], like: object = None
+    ) -> None:
+        self._content: bytes = content
+        self._alike: CatalogColumns | None = None
+        if isinstance(like, CatalogColumns) and like._content == content:
+            self._alike, self._content = like, like._content
         self._path = path
         self._nodes = nodes
         self._columns: dict[str, msgspec.Raw | list[CatalogColumn]]
@@ -73,6 +84,9 @@ class CatalogColumns(Mapping[str, list[CatalogColumn]]):
     def __getitem__(self, unique_id: str) -> list[CatalogColumn]:
         columns = self._columns[unique_id]
         if isinstance(columns, list):
+            return columns
+        if self._alike is not None and unique_id in self._alike:
+            self._columns[unique_id] = columns = self._alike[unique_id]
             return columns
         try:
             decoded = _sorted(msgspec.json.decode(columns, type=dict[str, CatalogColumn]))

@@ -47,6 +47,12 @@ class ColumnsOnDemand(Mapping[str, Column]):
             self._digest, self._text = self._digest_of_text(), b""
         return self._columns
 
+    def are_of(self, text: bytes) -> bool:
+        """Whether this is what a manifest says of them, too."""
+        if self._text:
+            return self._text == text
+        return self._digest == xxhash.xxh3_128_digest(text)
+
     def _digest_of_text(self) -> bytes:
         return self._digest or xxhash.xxh3_128_digest(self._text)
 
@@ -60,6 +66,8 @@ class ColumnsOnDemand(Mapping[str, Column]):
         return len(self.decode())
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if isinstance(other, ColumnsOnDemand):
             if self._text and other._text:
                 if self._text == other._text:

@@ -146,6 +146,7 @@ def read_project(
     *,
     late: bool = False,
     seen_as_written: bool = False,
+    like: Project | None = None,
 ) -> Project:
     """Read the artifacts of a dbt project.
 
@@ -158,6 +159,7 @@ def read_project(
             rest is raised then, and noted then.
         seen_as_written: whether this manifest was read before, by this version, and was
             `Project.as_written`: then the columns of a node are decoded when they are asked for.
+        like: another state of the project, with which it shares the columns of which both say the same.
 
     Returns:
         The project.
@@ -168,7 +170,7 @@ def read_project(
     """
     target_path = Path(target_path)
     with collector_paused():
-        project = _read(target_path, {} if contents is None else contents, seen_as_written)
+        project = _read(target_path, {} if contents is None else contents, seen_as_written, like)
         if not late:
             _ = project.catalog, project.run_results, project.freshness
         return project
@@ -191,7 +193,9 @@ def check_compiled(project: Project) -> None:
         )
 
 
-def _read(target_path: Path, contents: Held, seen_as_written: bool) -> Project:
+def _read(
+    target_path: Path, contents: Held, seen_as_written: bool, like: Project | None
+) -> Project:
     notes: list[str] = []
     hasher = xxhash.xxh3_128()
     manifest_path = target_path / "manifest.json"
@@ -201,7 +205,7 @@ def _read(target_path: Path, contents: Held, seen_as_written: bool) -> Project:
     manifest: _AsWritten | _Manifest
     as_written = True
     try:
-        manifest = _as_written(content, seen_as_written)
+        manifest = _as_written(content, seen_as_written, like)
     except (msgspec.ValidationError, *NOT_JSON):
         as_written = False
         manifest = decode(without_lone_surrogates(content), _Manifest, manifest_path)
@@ -257,7 +261,7 @@ def _read(target_path: Path, contents: Held, seen_as_written: bool) -> Project:
         if text is None:
             return {}
         with collector_paused():
-            columns = CatalogColumns(text, catalog_path, nodes)
+            columns = CatalogColumns(text, catalog_path, nodes, like.catalog if like else None)
             check_catalog(columns, catalog_path, nodes, metadata, {*disabled, *hidden})
         text = None
         return columns
@@ -346,14 +350,21 @@ def _optional(path: Path) -> bytes | None:
     return content
 
 
-def _as_written(content: bytes, was_seen: bool) -> _AsWritten:
+def _as_written(content: bytes, was_seen: bool, like: Project | None) -> _AsWritten:
     manifest = msgspec.json.decode(content, type=_AsWritten)
-    for node in (*manifest.nodes.values(), *manifest.sources.values()):
+    alike = like.nodes if like is not None else {}
+    for unique_id, node in (*manifest.nodes.items(), *manifest.sources.items()):
         raw = node.columns
         if len(memoryview(raw)) == len("{}"):
             force_setattr(node, "columns", {})
             continue
-        columns = ColumnsOnDemand(bytes(raw))  # a copy, so that not all of the file stays in memory
+        text = bytes(raw)  # a copy, so that not all of the file stays in memory
+        other = alike.get(unique_id)
+        if other is not None and isinstance(columns := other.columns, ColumnsOnDemand):
+            if not columns.are_of(text):
+                columns = ColumnsOnDemand(text)
+        else:
+            columns = ColumnsOnDemand(text)
         if not was_seen:
             columns.decode()
         force_setattr(node, "columns", columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -24,11 +23,9 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.column_types import catalog_types, declared_types, retyped
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.governance.duplicate_definitions import twin_breaches
-from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tests import LineageJudge, LineageTest, Verdict, lineage_tests
-from dbt_ripple.graph.pii import PiiColumn, pii_columns
-from dbt_ripple.graph.traversal import reach_all
+from dbt_ripple.graph.pii import PersonalData, PiiColumn
 from dbt_ripple.reasons import Code, Reason
 
 _OWNED: Final = frozenset({"model", "seed", "snapshot", "source", "exposure"})
@@ -114,13 +111,17 @@ def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
 
 def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
     """The same of whatever is on the two sides."""
-    pii_columns = _pii(sides.head, sides.head_analysis, sides.own)
-    if not pii_columns:
+    data = PersonalData(sides.head, sides.head_analysis)
+    findings = _pii(sides.head, data.columns, sides.own)
+    if not findings:
         return
-    above = _above(sides, {pii.unique_id for pii in pii_columns.values()})
-    declared = _declared_as_on_head(sides, pii_columns.values())
-    before = _pii(declared, above, sides.own)
-    for (rule, unique_id, key), pii in pii_columns.items():
+    declared = _declared_as_on_head(sides, findings.values())
+    before = _pii(declared, data.certain_on(declared, sides.base_analysis), sides.own)
+    asked = {pii.unique_id for key, pii in findings.items() if key not in before}
+    if asked:
+        columns = PersonalData(declared, sides.base_analysis, asked).columns
+        before |= _pii(declared, columns, sides.own)
+    for (rule, unique_id, key), pii in findings.items():
         old = (rule, unique_id, key) in before
         shown = rule == "pii_exposed"
         if pii.source_id == unique_id and pii.source_column == pii.column:
@@ -150,22 +151,11 @@ def _declared_as_on_head(sides: Sides, pii_columns: Iterable[PiiColumn]) -> Proj
     return sides.base.having(nodes=nodes)
 
 
-def _above(sides: Sides, unique_ids: set[str]) -> Analysis:
-    """Base's analysis, with the edges into some nodes and what is above them."""
-    base = sides.base
-    wanted = reach_all((u for u in unique_ids if u in base.nodes), base.parents)
-    edges = sides.base_analysis.edges
-    return dataclasses.replace(
-        sides.base_analysis,
-        edges=[*edges_into(edges, wanted), *exposure_edges_of(edges, wanted)],
-    )
-
-
 def _pii(
-    project: Project, analysis: Analysis, own: Collection[str]
+    project: Project, columns: Iterable[PiiColumn], own: Collection[str]
 ) -> dict[tuple[str, str, str], PiiColumn]:
     findings = {}
-    for pii in pii_columns(project, analysis):
+    for pii in columns:
         node = project.nodes.get(pii.unique_id)
         if node is None or node.package_name not in own:
             continue

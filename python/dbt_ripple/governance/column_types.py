@@ -35,14 +35,20 @@ def retyped(base: Project, head: Project, unique_id: str) -> dict[str, tuple[str
 
     retyped_columns: dict[str, tuple[str, str]] = {}
     dialect = dialect_of(head.metadata.adapter_type)
-    for types in (declared_types, catalog_types):
-        then = types(base, unique_id)
-        for name, now in types(head, unique_id).items():
-            was = then.get(name)
-            if was is None or was.lower() == now.lower():
+    kinds = []
+    then, now = base.nodes.get(unique_id), head.nodes.get(unique_id)
+    if then is not None and now is not None and then.columns != now.columns:
+        kinds.append(declared_types)
+    if base.catalog.get(unique_id) != head.catalog.get(unique_id):
+        kinds.append(catalog_types)
+    for types in kinds:
+        before = types(base, unique_id)
+        for name, is_ in types(head, unique_id).items():
+            was = before.get(name)
+            if was is None or was.lower() == is_.lower():
                 continue
             from dbt_ripple.flow.data_types import same_type
 
-            if not same_type(was, now, dialect):
-                retyped_columns[name] = (was, now)
+            if not same_type(was, is_, dialect):
+                retyped_columns[name] = (was, is_)
     return retyped_columns

@@ -140,8 +140,6 @@ def _removed(comparison: Comparison, unique_id: str, gone: Collection[str]) -> d
 
 def _removed_in_grace(then: Node, removed: dict[str, str], day: date) -> Iterator[Breach]:
     """The columns that are removed before the day that was announced, promised or not."""
-    if not any("deprecation_date" in column.meta for column in then.columns.values()):
-        return
     for name, renamed in removed.items():
         ends = column_ends(then, name)
         if ends is not None and day < ends:

@@ -20,7 +20,7 @@ from dbt_ripple.flow.determinism import is_repeatable
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.column_edges import edges_into
-from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex
 from dbt_ripple.reasons import Code
@@ -34,29 +34,48 @@ class Definitions:
         self.analysis = analysis
         self._computed: dict[str, set[str]] = {}
         self._made_of: dict[Vertex, set[str]] = {}
+        self._fingerprints: dict[str, dict[str, str]] = {}
+        self._by_fingerprint: dict[str, list[Vertex]] = {}
 
     @cached_property
-    def fingerprints(self) -> dict[Vertex, str]:
-        """The fingerprint of each column of the models, by unique_id and lower-case name.
-
-        A metric is one column, of its name.
-        """
+    def _models(self) -> dict[str, NodeAnalysis]:
         return {
-            (unique_id, name.lower()): fingerprint
+            unique_id: seen
             for unique_id, seen in self.analysis.nodes.items()
             if seen.status == "analysed"
             and (node := self.project.nodes.get(unique_id)) is not None
             and node.resource_type in ("model", "metric")
-            for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True)
         }
 
-    @cached_property
-    def by_fingerprint(self) -> dict[str, list[Vertex]]:
-        """The columns of each fingerprint."""
-        result: dict[str, list[Vertex]] = {}
-        for vertex, fingerprint in self.fingerprints.items():
-            result.setdefault(fingerprint, []).append(vertex)
-        return result
+    def fingerprint(self, vertex: Vertex) -> str | None:
+        """The fingerprint of a column of a model, by its lower-case name; None where there is none.
+
+        A metric is one column, of its name.
+        """
+        unique_id, name = vertex
+        columns = self._fingerprints.get(unique_id)
+        if columns is None:
+            seen = self._models.get(unique_id)
+            columns = self._fingerprints[unique_id] = (
+                dict(zip(map(str.lower, seen.columns), seen.fingerprints, strict=True))
+                if seen is not None
+                else {}
+            )
+        return columns.get(name)
+
+    def look_for_the_same(self, vertices: Iterable[Vertex]) -> None:
+        """Find at once the columns that have the fingerprints of these."""
+        wanted = {f for v in vertices if (f := self.fingerprint(v)) is not None}
+        wanted -= self._by_fingerprint.keys()
+        if not wanted:
+            return
+        for fingerprint in wanted:
+            self._by_fingerprint[fingerprint] = []
+        for unique_id, seen in self._models.items():
+            if not wanted.isdisjoint(seen.fingerprints):
+                for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True):
+                    if fingerprint in wanted:
+                        self._by_fingerprint[fingerprint].append((unique_id, name.lower()))
 
     def computes(self, vertex: Vertex) -> bool:
         """Whether a column is made in its model, of something, and not of the model itself."""
@@ -88,9 +107,9 @@ class Definitions:
 
     def twins(self, vertex: Vertex) -> list[Vertex]:
         """The columns of other models that compute the same; none of a column that is not computed."""
-        others = [
-            v for v in self.by_fingerprint.get(self.fingerprints[vertex], ()) if v[0] != vertex[0]
-        ]
+        self.look_for_the_same([vertex])
+        same = self._by_fingerprint.get(self.fingerprint(vertex) or "", ())
+        others = [v for v in same if v[0] != vertex[0]]
         self.look_at(unique_id for unique_id, _ in (vertex, *others) if others)
         if not others or not self.computes(vertex):
             return []
@@ -132,16 +151,14 @@ def _duplicates(comparison: Comparison, base: Definitions, head: Definitions) ->
     changed = {
         (unique_id, column.lower()): column for unique_id, column in comparison.changed_vertices
     }
+    head.look_for_the_same(changed)
     for vertex, spelled in changed.items():
-        if vertex not in head.fingerprints:
+        if head.fingerprint(vertex) is None:
             continue
         # A pair of which both moved is named once, and one that moved together is no new one.
         for other in sorted(head.twins(vertex), key=lambda v: _rank(head.project, v)):
-            old = (
-                vertex in base.fingerprints
-                and other in base.fingerprints
-                and base.fingerprints[vertex] == base.fingerprints[other]
-            )
+            before = base.fingerprint(vertex)
+            old = before is not None and before == base.fingerprint(other)
             first = other not in changed or _rank(head.project, other) < _rank(head.project, vertex)
             if first and not old:
                 name = head.project.nodes[other[0]].display_name
@@ -165,11 +182,13 @@ def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> I
     }
     head.look_at(canonical)
     reported: set[tuple[str, Vertex]] = set()
-    for edge in edges_into(head.analysis.edges, readers):
+    edges = edges_into(head.analysis.edges, readers)
+    head.look_for_the_same((edge.parent_id, edge.parent_column.lower()) for edge in edges)
+    for edge in edges:
         read = (edge.parent_id, edge.parent_column.lower())
         if (
             (*read, edge.child_id) in before
-            or read not in head.fingerprints
+            or head.fingerprint(read) is None
             or edge.parent_id in canonical
             or edge.child_id in canonical
             or (edge.child_id, read) in reported
@@ -180,7 +199,7 @@ def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> I
         for unique_id in sorted(canonical):
             twins = [v for v in head.twins(read) if v[0] == unique_id]
             named = (unique_id, read[1])
-            if not twins and not (named in head.fingerprints and head.computes(named)):
+            if not twins and not (head.fingerprint(named) is not None and head.computes(named)):
                 continue
             node, other = head.project.nodes[edge.parent_id], head.project.nodes[unique_id]
             code = Code.BYPASSES_SAME if twins else Code.BYPASSES_OTHER

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 DependsOn = tuple[Sequence[str], Sequence[Deps], Deps]
 """The columns of a relation, what each depends on, and what its rows do."""
+ValueEdge = tuple[tuple[str, str], str, str]
+"""A column whose value goes on as it is or computed with; the child it reaches, and its column."""
 
 _BITS: Final = {bit: (kind, subtype, masking) for bit, kind, subtype, masking in KINDS}
+_VALUE_BITS: Final = sum(bit for bit, kind, _, masking in KINDS if kind == "DIRECT" and not masking)
 _edge: Final[Callable[[tuple[str, str, str, str, str, str, bool]], ColumnEdge]] = partial(
     tuple.__new__, ColumnEdge
 )
@@ -101,6 +104,38 @@ class Edges(Sequence[ColumnEdge], Generic[_T]):
                 edges += edges_of_deps(rows, unique_id, ROWS)
         return edges
 
+    def values_into(self, nodes: Container[str] | None) -> list[ValueEdge]:
+        """As `value_edges`, without making the others."""
+        if self._made is not None:
+            return value_edges(self._made, nodes)
+        edges: list[ValueEdge] = []
+        for unique_id, how in self.nodes.items():
+            if nodes is None or unique_id in nodes:
+                columns, deps, rows = self.opened(unique_id, how)
+                for name, own in zip((*columns, ROWS), (*deps, rows), strict=True):
+                    edges += [
+                        (key, unique_id, name)
+                        for key, mask in own.items()
+                        if mask & _VALUE_BITS and key[0] != unique_id
+                    ]
+        return edges + value_edges(self.exposures, nodes)
+
+    def depend_as_in(self, other: Edges[Any], unique_id: str) -> bool:
+        """Whether the columns and rows of a relation depend on the same on both sides.
+
+        No, where that is not at hand any more. What the columns are called is not looked at.
+        """
+        how, there = self.nodes.get(unique_id), other.nodes.get(unique_id)
+        if how is None or there is None:
+            return False
+        if isinstance(how, msgspec.Raw) and isinstance(there, msgspec.Raw):
+            return bool(how == there)
+        (_, deps, rows), (_, deps_there, rows_there) = (
+            self.opened(unique_id, how),
+            other.opened(unique_id, there),
+        )
+        return rows == rows_there and list(deps) == list(deps_there)
+
     @overload
     def __getitem__(self, index: int) -> ColumnEdge: ...
     @overload
@@ -172,6 +207,26 @@ def edges_into(edges: Sequence[ColumnEdge], nodes: Container[str]) -> list[Colum
     if isinstance(edges, Edges):
         return edges.into(nodes)
     return [edge for edge in edges if edge[2] in nodes]
+
+
+def value_edges(
+    edges: Sequence[ColumnEdge], nodes: Container[str] | None = None
+) -> list[ValueEdge]:
+    """The edges over which a value goes on: DIRECT, and not masked. Rows have theirs, too.
+
+    Args:
+        edges: all of them.
+        nodes: only those into these nodes.
+    """
+    if isinstance(edges, WithAssetEdges):
+        return value_edges(edges.edges, nodes) + value_edges(edges.more, nodes)
+    if isinstance(edges, Edges):
+        return edges.values_into(nodes)
+    return [
+        ((parent, parent_column), child, child_column)
+        for parent, parent_column, child, child_column, type_, _, masking in edges
+        if type_ == "DIRECT" and not masking and (nodes is None or child in nodes)
+    ]
 
 
 def goes_back(edges: Sequence[ColumnEdge], edge: ColumnEdge) -> bool:

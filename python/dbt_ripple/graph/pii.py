@@ -12,11 +12,19 @@ What is not seen: personal data that nobody declared, and a value told through a
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
 import msgspec
 
 from dbt_ripple.artifacts import Column, Project, column_pii, declassified, referenced_columns
+from dbt_ripple.graph.column_edges import (
+    Edges,
+    ValueEdge,
+    edges_into,
+    exposure_edges_of,
+    value_edges,
+)
 from dbt_ripple.graph.lineage import Analysis, column_names
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex
@@ -70,42 +78,128 @@ def pii_columns(project: Project, analysis: Analysis) -> list[PiiColumn]:
     Returns:
         One entry for each column, by unique_id and column.
     """
-    result: dict[Vertex, PiiColumn] = {}
-    names = _Names(project, analysis)
-    for unique_id in project.nodes:
-        for column, kind in _declared(unique_id, project, names):
-            path = (f"{unique_id}.{column}",)
-            result[unique_id, column.lower()] = PiiColumn(
-                unique_id, column, kind, "declared", None, unique_id, column, path
-            )
-    frontier = list(result)
-    children = _children(project, analysis, names) if result else {}
-    readers = _readers_of_all(project, analysis) if result else {}
-    while frontier:
-        following: list[Vertex] = []
-        for vertex in frontier:
-            origin = result[vertex]
-            below = children.get(vertex, [])
-            for unique_id, key in (*below, *((r, vertex[1]) for r in readers.get(vertex[0], ()))):
-                if (unique_id, key) in result:
-                    continue
-                column = names.of(unique_id).get(key, origin.column)
-                column_declared = names.declaration(unique_id, key)
-                reason = declassified(column_declared) if column_declared else None
-                result[unique_id, key] = PiiColumn(
-                    unique_id,
-                    column,
-                    origin.pii,
-                    "declassified" if reason else "inherited",
-                    reason,
-                    origin.source_id,
-                    origin.source_column,
-                    (*origin.path, f"{unique_id}.{column}"),
+    return PersonalData(project, analysis).columns
+
+
+class PersonalData:
+    """The columns that hold personal data, and how it came there.
+
+    Args:
+        project: the artifacts.
+        analysis: what was seen in them; its edges know what masks.
+        into: only of these nodes and what is above them; of all by default.
+
+    Attributes:
+        columns: as `pii_columns`.
+    """
+
+    def __init__(
+        self, project: Project, analysis: Analysis, into: Collection[str] | None = None
+    ) -> None:
+        self._project = project
+        self._analysis = analysis
+        self._names = names = _Names(project, analysis)
+        self._came_from: dict[Vertex, Vertex | None] = {}
+        self._by_vertex: dict[Vertex, PiiColumn] = {}
+        edges: list[ValueEdge] | None = None
+        nodes: Iterable[str] = project.nodes
+        if into is not None:
+            nodes, edges = _above(project, analysis, into)
+        for unique_id in nodes:
+            for column, kind in _declared(unique_id, project, names):
+                path = (f"{unique_id}.{column}",)
+                self._add(
+                    None,
+                    column.lower(),
+                    PiiColumn(unique_id, column, kind, "declared", None, unique_id, column, path),
                 )
-                if not reason:
-                    following.append((unique_id, key))
-        frontier = following
-    return sorted(result.values(), key=lambda pii: (pii.unique_id, pii.column))
+        if self._by_vertex:
+            self._follow(value_edges(analysis.edges) if edges is None else edges)
+        self.columns = sorted(self._by_vertex.values(), key=lambda pii: (pii.unique_id, pii.column))
+
+    def _add(self, above: Vertex | None, key: str, pii: PiiColumn) -> None:
+        self._by_vertex[pii.unique_id, key] = pii
+        self._came_from[pii.unique_id, key] = above
+
+    def _follow(self, edges: list[ValueEdge]) -> None:
+        names, found = self._names, self._by_vertex
+        children = _children(self._project, self._analysis, names, edges)
+        readers = _readers_of_all(self._project, self._analysis)
+        frontier = list(found)
+        while frontier:
+            following: list[Vertex] = []
+            for vertex in frontier:
+                origin = found[vertex]
+                below = children.get(vertex, [])
+                of_all = ((reader, vertex[1]) for reader in readers.get(vertex[0], ()))
+                for unique_id, key in (*below, *of_all):
+                    if (unique_id, key) in found:
+                        continue
+                    column = names.of(unique_id).get(key, origin.column)
+                    column_declared = names.declaration(unique_id, key)
+                    reason = declassified(column_declared) if column_declared else None
+                    pii = PiiColumn(
+                        unique_id,
+                        column,
+                        origin.pii,
+                        "declassified" if reason else "inherited",
+                        reason,
+                        origin.source_id,
+                        origin.source_column,
+                        (*origin.path, f"{unique_id}.{column}"),
+                    )
+                    self._add(vertex, key, pii)
+                    if not reason:
+                        following.append((unique_id, key))
+            frontier = following
+
+    def certain_on(self, base: Project, analysis: Analysis) -> list[PiiColumn]:
+        """Of these columns those that hold personal data in another state of the project, too.
+
+        All that it passes on its way to them is the same there. Of the others it is not known.
+        """
+        builders, builders_there = (_builders(project) for project in (self._project, base))
+        of_sources = {
+            builder for source, builder in {*builders.items()} ^ {*builders_there.items()}
+        }
+        same: dict[str, bool] = {}
+
+        def is_same(unique_id: str) -> bool:
+            known = same.get(unique_id)
+            if known is None:
+                known = same[unique_id] = unique_id not in of_sources and self._is_same(
+                    unique_id, base, analysis
+                )
+            return known
+
+        certain: dict[Vertex, PiiColumn] = {}
+        for vertex, pii in self._by_vertex.items():  # what is above a column comes before it
+            above = self._came_from[vertex]
+            if (above is None or above in certain) and is_same(vertex[0]):
+                certain[vertex] = pii
+        return list(certain.values())
+
+    def _is_same(self, unique_id: str, base: Project, analysis: Analysis) -> bool:
+        """Whether all that is asked of a relation, and the edges into it, are as in another state."""
+        node, then = self._project.nodes.get(unique_id), base.nodes.get(unique_id)
+        seen, before = self._analysis.nodes.get(unique_id), analysis.nodes.get(unique_id)
+        edges, edges_before = self._analysis.edges, analysis.edges
+        return (
+            (node is None) == (then is None)
+            and (
+                node is None
+                or then is None
+                or (node.resource_type, node.columns, node.meta, node.tags)
+                == (then.resource_type, then.columns, then.meta, then.tags)
+            )
+            and seen is not None
+            and before is not None
+            and (seen.columns, seen.is_unseen) == (before.columns, before.is_unseen)
+            and isinstance(edges, Edges)
+            and isinstance(edges_before, Edges)
+            and edges.depend_as_in(edges_before, unique_id)
+            and self._project.catalog.get(unique_id) == base.catalog.get(unique_id)
+        )
 
 
 class _Names:
@@ -160,12 +254,14 @@ def _declared(unique_id: str, project: Project, names: _Names) -> list[tuple[str
     ]
 
 
-def _children(project: Project, analysis: Analysis, names: _Names) -> dict[Vertex, list[Vertex]]:
+def _children(
+    project: Project, analysis: Analysis, names: _Names, edges: list[ValueEdge]
+) -> dict[Vertex, list[Vertex]]:
     """The columns that each column's value reaches in one step."""
     opaque = {u for u, seen in analysis.nodes.items() if seen.is_unseen}
     children: dict[Vertex, list[Vertex]] = {}
-    for parent, parent_column, child, child_column, type_, _, masking in analysis.edges:
-        if type_ != "DIRECT" or masking or parent_column == ROWS:
+    for (parent, parent_column), child, child_column in edges:
+        if parent_column == ROWS:
             continue
         below = children.setdefault((parent, parent_column.lower()), [])
         if child_column != ROWS:
@@ -173,31 +269,71 @@ def _children(project: Project, analysis: Analysis, names: _Names) -> dict[Verte
         elif child in opaque:
             # Where an opaque node has too many pairs of columns, only this edge tells of them.
             below += ((child, key) for key in names.of(child))
-    # A source that a node of the project builds is that node, whatever is declared of either.
+    for unique_id, builder in _builders(project).items():
+        for key in names.of(unique_id):
+            children.setdefault((unique_id, key), []).append((builder, key))
+    return children
+
+
+def _builders(project: Project) -> dict[str, str]:
+    """A source that a node of the project builds is that node, whatever is declared of either."""
     built = {
         node.relation_name.lower(): unique_id
         for unique_id, node in project.nodes.items()
         if node.relation_name and node.resource_type in BUILT
     }
-    for unique_id, node in project.nodes.items():
-        if node.resource_type == "source" and node.relation_name:
-            builder = built.get(node.relation_name.lower())
-            if builder is not None:
-                for key in names.of(unique_id):
-                    children.setdefault((unique_id, key), []).append((builder, key))
-    return children
+    return {
+        unique_id: built[name]
+        for unique_id, node in project.nodes.items()
+        if node.resource_type == "source"
+        and node.relation_name
+        and (name := node.relation_name.lower()) in built
+    }
+
+
+def _above(
+    project: Project, analysis: Analysis, unique_ids: Iterable[str]
+) -> tuple[list[str], list[ValueEdge]]:
+    """Some nodes of the project and all that a value comes to them from, and the edges between."""
+    sources: dict[str, list[str]] = {}
+    for source, builder in _builders(project).items():
+        sources.setdefault(builder, []).append(source)
+    readers = _readers_of_all(project, analysis)
+    read_whole: dict[str, list[str]] = {}
+    for parent, consumers in readers.items():
+        for consumer in consumers:
+            read_whole.setdefault(consumer, []).append(parent)
+    edges: list[ValueEdge] = []
+    above = dict.fromkeys(unique_ids)
+    frontier = set(above)
+    while frontier:
+        into = value_edges(analysis.edges, frontier)
+        edges += into
+        parents = [key[0] for key, _, _ in into]
+        for unique_id in frontier:
+            parents += sources.get(unique_id, ())
+            parents += read_whole.get(unique_id, ())
+        frontier = {parent for parent in parents if parent not in above}
+        above |= dict.fromkeys(frontier)
+    return [unique_id for unique_id in above if unique_id in project.nodes], edges
 
 
 def _readers_of_all(project: Project, analysis: Analysis) -> dict[str, list[str]]:
     """The consumers of each node of which it is not known what they read: it may be all of it."""
+    consumers = {
+        unique_id
+        for unique_id, node in project.nodes.items()
+        if (node.resource_type == "exposure" and referenced_columns(node) is None)
+        or (
+            node.resource_type == "asset"
+            and (seen := analysis.nodes.get(unique_id)) is not None
+            and seen.is_unseen
+        )
+    }
     readers: dict[str, list[str]] = {}
-    unseen = {u for u, seen in analysis.nodes.items() if seen.is_unseen}
-    for edge in analysis.edges:
-        if edge.child_column == ROWS and edge.parent_column == ROWS:
-            node = project.nodes.get(edge.child_id)
-            if node is not None and (
-                (node.resource_type == "exposure" and referenced_columns(node) is None)
-                or (node.resource_type == "asset" and node.unique_id in unseen)
-            ):
+    if consumers:
+        edges = analysis.edges
+        for edge in (*edges_into(edges, consumers), *exposure_edges_of(edges, consumers)):
+            if edge.child_column == ROWS and edge.parent_column == ROWS:
                 readers.setdefault(edge.parent_id, []).append(edge.child_id)
     return readers

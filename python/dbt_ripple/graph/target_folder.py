@@ -160,6 +160,7 @@ class TargetFolder:
             preread,
             late=self._late,
             seen_as_written=self._seen is not None and self._seen.as_written,
+            like=self._like.project if self._like is not None and self._like.was_read else None,
         )
         if self._seen is not None:
             project = whole = project.having(with_statements=self._seen.with_statements)

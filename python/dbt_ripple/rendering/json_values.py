@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from dbt_ripple.reasons import Reason
+
+_AS_THEY_ARE: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def plain(value: Any) -> Any:
@@ -18,6 +20,8 @@ def plain(value: Any) -> Any:
     ``reason_code`` and ``reason_arguments`` where it is called ``reason``. A list of reasons becomes
     one of sentences, and ``notes_coded`` has the values of ``notes``.
     """
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, Reason):
         arguments = {name: plain(argument) for name, argument in value.arguments.items()}
         return {"code": str(value.code), "arguments": arguments, "message": value.message}
@@ -33,14 +37,11 @@ def plain(value: Any) -> Any:
 def _plain_struct(value: msgspec.Struct) -> dict[str, Any]:
     type_ = type(value)
     reasons = of_reasons(type_)
-    names = zip(type_.__struct_fields__, type_.__struct_encode_fields__, strict=True)
-    shown = set(msgspec.structs.asdict(value))
-    if type_.__struct_config__.omit_defaults:
-        shown = {f for f in shown if getattr(value, f) != _defaults(type_).get(f, msgspec.UNSET)}
+    defaults = _omitted(type_)
     fields: dict[str, Any] = {}
-    for field, name in names:
+    for field, name in zip(type_.__struct_fields__, type_.__struct_encode_fields__, strict=True):
         item = getattr(value, field)
-        if item is msgspec.UNSET or field not in shown:
+        if item is msgspec.UNSET or (field in defaults and item == defaults[field]):
             continue
         if reasons.get(field) == "one":
             fields[name] = item.message if item is not None else None
@@ -54,7 +55,11 @@ def _plain_struct(value: msgspec.Struct) -> dict[str, Any]:
     return fields
 
 
-def _defaults(type_: type[msgspec.Struct]) -> dict[str, Any]:
+@cache
+def _omitted(type_: type[msgspec.Struct]) -> dict[str, Any]:
+    """The fields that are left out where they have these values."""
+    if not type_.__struct_config__.omit_defaults:
+        return {}
     defaults = type_.__struct_defaults__
     late = type_.__struct_fields__[len(type_.__struct_fields__) - len(defaults) :]
     return dict(zip(late, defaults, strict=True))

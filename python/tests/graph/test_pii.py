@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Column, Node, Project
+from dbt_ripple.flow.relation import Deps
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.column_edges import Edges
 from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis
-from dbt_ripple.graph.pii import PiiColumn, pii_columns
+from dbt_ripple.graph.pii import PersonalData, PiiColumn, pii_columns
 
 RAW = "source.p.raw.people"
 CATALOG = {RAW: ["id", "Email", "phone", "age"]}
@@ -346,3 +348,85 @@ def test_it_is_what_can_be_reached_and_each_path_is_one(
         assert row.unique_id == f"model.p.m{path[-1]}"
         assert set(pairwise(path)) <= steps
         assert not any(origin_of[i] != "silent" for i in path[1:-1])
+
+
+# --- two states of a project ----------------------------------------------------------------------
+
+MASKS = {"IDENTITY": 1, "AGGREGATION": 4, "TRANSFORMATION masked": 16, "JOIN": 64}
+
+DEPS = st.dictionaries(
+    st.tuples(st.integers(0, 5), st.sampled_from("ab")), st.sampled_from(list(MASKS)), max_size=3
+)
+STATE_OF_NODE = st.tuples(
+    DEPS,
+    DEPS,
+    st.sampled_from(["declared", "declassified", "silent", "silent"]),
+    st.sampled_from(["analysed", "analysed", "analysed", "opaque"]),
+    st.sampled_from(["silent", "flagged"]),
+    st.sampled_from([[], [], ["c"]]),
+)
+
+
+def state(drawn: list[Any], source_of: int | None) -> tuple[Project, Analysis]:
+    """A project of six models with the columns a and b, and perhaps a source that one of them builds."""
+    metas: dict[str, dict[str, str]] = {
+        "declared": {"pii": "x"},
+        "declassified": {"pii": "none", "pii_reason": "r"},
+        "silent": {},
+    }
+    nodes, seen, catalog = [], {}, {}
+    deps: dict[str, tuple[list[str], list[Deps], Deps]] = {}
+    for i, (of_a, of_b, origin, status, flagged, listed) in enumerate(drawn):
+        made = model(f"m{i}", "select 1 as a, 2 as b", a=metas[origin])
+        unique_id = made.unique_id
+        meta = {"pii": True} if flagged == "flagged" else {}
+        nodes.append(replace(made, meta=meta, relation_name=f"s.m{i}"))
+        seen[unique_id] = NodeAnalysis(unique_id, status, None, ["a", "b"], ["1", "2"])
+        own: list[Deps] = [
+            {(f"model.p.m{parent}", column): MASKS[kind] for (parent, column), kind in of.items()}
+            for of in (of_a, of_b)
+        ]
+        rows: Deps = {key: 1 for of in own for key in of}
+        deps[unique_id] = ["a", "b"], own, rows
+        catalog[unique_id] = listed
+    if source_of is not None:
+        made = node("source.p.s.t", columns=["a"])
+        made.columns["a"] = replace(made.columns["a"], meta={"pii": "x"})
+        nodes.append(replace(made, relation_name=f"s.m{source_of}"))
+        seen["source.p.s.t"] = NodeAnalysis("source.p.s.t", "leaf", None, ["a"], ["1"])
+        deps["source.p.s.t"] = ["a"], [{}], {}
+    edges = Edges(deps, lambda _, how: how, [])
+    return project(*nodes, catalog=catalog), Analysis(seen, edges, [], {})
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    st.lists(STATE_OF_NODE, min_size=6, max_size=6),
+    st.dictionaries(st.integers(0, 5), st.tuples(st.integers(0, 5), STATE_OF_NODE), max_size=4),
+    st.sampled_from([(None, None), (0, 0), (0, 1), (None, 0), (0, None)]),
+    st.sets(st.integers(0, 5), min_size=1, max_size=2),
+)
+def test_what_is_certain_on_the_other_side_is_there(
+    drawn: list[Any],
+    edited: dict[int, tuple[int, Any]],
+    built: tuple[int | None, int | None],
+    into: set[int],
+) -> None:
+    """Of two states; and what is asked of some nodes is what is said of them among all."""
+    edits = [list(made) for made in drawn]
+    for i, (aspect, otherwise) in edited.items():
+        edits[i][aspect] = otherwise[aspect]
+    head, seen = state(edits, built[0])
+    base, before = state(drawn, built[1])
+
+    def keys(columns: list[PiiColumn]) -> set[tuple[str, str, str]]:
+        return {(pii.unique_id, pii.column, pii.origin) for pii in columns}
+
+    data, on_base = PersonalData(head, seen), PersonalData(base, before)
+    certain = keys(data.certain_on(base, before))
+    assert certain <= keys(data.columns) & keys(on_base.columns)
+    if edits == [list(made) for made in drawn] and built[0] == built[1]:
+        assert certain == keys(data.columns)
+    asked = {f"model.p.m{i}" for i in into}
+    some = keys(PersonalData(base, before, asked).columns)
+    assert {k for k in some if k[0] in asked} == {k for k in keys(on_base.columns) if k[0] in asked}

@@ -21,7 +21,7 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.analysis_coverage import AnalysisCoverage, analysis_coverage
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.graph.column_edges import edges_into, value_edges
 from dbt_ripple.graph.hooks import with_statements
 from dbt_ripple.graph.target_folder import TargetFolder
 
@@ -336,6 +336,16 @@ def test_edges_into_some_nodes_are_those_of_all_of_them(tmp_path: Path) -> None:
     assert some
     assert some == [edge for edge in fresh.edges if edge.child_id in wanted]
     assert edges_into(fresh.edges, wanted) == edges_into(list(fresh.edges), wanted) == some
+    of_values = [
+        ((edge.parent_id, edge.parent_column), edge.child_id, edge.child_column)
+        for edge in fresh.edges
+        if edge.type == "DIRECT" and not edge.masking
+    ]
+    for edges in (analyse(read_project(FIXTURES / "v12_dbt_1_11")).edges, list(fresh.edges)):
+        assert sorted(value_edges(edges)) == sorted(set(of_values))
+        assert sorted(value_edges(edges, wanted)) == sorted(
+            edge for edge in set(of_values) if edge[1] in wanted
+        )
     for _ in range(2):
         with Cache(tmp_path) as cache:
             kept = TargetFolder(FIXTURES / "v12_dbt_1_11", cache).analysis()
@@ -363,6 +373,50 @@ def test_what_two_sides_say_alike_is_one_object(folder: Path) -> None:
         ) == warm
         changed = here.nodes["model.shop.stg_orders"], there.nodes["model.shop.stg_orders"]
         assert changed[0].rows_fingerprint != changed[1].rows_fingerprint
+
+
+@pytest.mark.parametrize("decoded", [False, True])
+@pytest.mark.parametrize("cached", [False, True])
+def test_columns_that_two_sides_declare_alike_are_one_object(
+    folder: Path, decoded: bool, cached: bool
+) -> None:
+    edit(folder, lambda _: None)  # so that both are written alike
+    other = folder.parent / "other"
+    shutil.copytree(folder, other)
+
+    def another_type(manifest: Manifest) -> None:
+        manifest["nodes"]["model.shop.stg_orders"]["columns"]["amount"].update(data_type="int")
+
+    edit(other, another_type)
+    for _ in range(2):
+        with Cache(folder.parent / "cache") as cache:
+            one = TargetFolder(folder, cache if cached else None)
+            two = TargetFolder(other, cache if cached else None, like=one)
+            for node in one.project.nodes.values() if decoded else ():
+                list(node.columns)
+            there, here = one.project.nodes, two.project.nodes
+    assert of_nodes(two.project) == of_nodes(read_project(other))
+    assert here["model.shop.stg_orders"].columns != there["model.shop.stg_orders"].columns
+    shared = {u for u in here if here[u].columns and here[u].columns is there[u].columns}
+    assert shared == {u for u in here if here[u].columns} - {"model.shop.stg_orders"}
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_catalog_that_two_sides_have_is_decoded_once(folder: Path, differs: bool) -> None:
+    other = folder.parent / "other"
+    shutil.copytree(folder, other)
+    if differs:
+        catalog = json.loads((other / "catalog.json").read_text())
+        catalog["nodes"]["model.shop.stg_orders"]["columns"].popitem()
+        (other / "catalog.json").write_text(json.dumps(catalog))
+    one = TargetFolder(folder, late=True)
+    _ = one.project
+    two = TargetFolder(other, late=True, like=one)
+    there, here = one.project.catalog, two.project.catalog
+    assert dict(here) == dict(read_project(other).catalog)
+    for unique_id in here:
+        assert (here[unique_id] is there[unique_id]) != differs
+    assert (here == there) != differs
 
 
 def test_only_the_side_with_the_catalog_knows_the_types_of_its_models(folder: Path) -> None:
