@@ -7,7 +7,7 @@ is wrong with one is found in time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from typing import Any, Final
 
 import msgspec
@@ -64,6 +64,16 @@ class ColumnsOnDemand(Mapping[str, Column]):
 
     def __len__(self) -> int:
         return len(self.decode())
+
+    # Those of `Mapping` come to each column by its name.
+
+    def values(self) -> ValuesView[Column]:
+        """The columns."""
+        return self.decode().values()
+
+    def items(self) -> ItemsView[str, Column]:
+        """The columns with their names."""
+        return self.decode().items()
 
     def __eq__(self, other: object) -> bool:
         if self is other:
