@@ -116,11 +116,12 @@ def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
     if not findings:
         return
     declared = _declared_as_on_head(sides, findings.values())
-    before = _pii(declared, data.certain_on(declared, sides.base_analysis), sides.own)
+    # Who may see it is another matter: that is as it was.
+    before = _pii(sides.base, data.certain_on(declared, sides.base_analysis), sides.own)
     asked = {pii.unique_id for key, pii in findings.items() if key not in before}
     if asked:
         columns = PersonalData(declared, sides.base_analysis, asked).columns
-        before |= _pii(declared, columns, sides.own)
+        before |= _pii(sides.base, columns, sides.own)
     for (rule, unique_id, key), pii in findings.items():
         old = (rule, unique_id, key) in before
         shown = rule == "pii_exposed"

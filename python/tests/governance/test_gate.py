@@ -123,6 +123,33 @@ def test_to_declare_personal_data_is_no_finding_where_it_went_before(
     assert "warn" in {f.level for f in gate(good, bad).findings if f.rule == "pii_untagged"}
 
 
+@pytest.mark.parametrize("declared_on_base", [True, False])
+@pytest.mark.parametrize("by_tag", [True, False])
+def test_to_show_personal_data_to_anybody_is_a_finding_where_it_is_declared(
+    good: Project, twin: Path, declared_on_base: bool, by_tag: bool
+) -> None:
+    head = read_project(twin / "good" / "target")
+    source = "source.twin.raw.raw_customers"
+    for side in (good, head):
+        for unique_id, node in side.nodes.items():
+            for column in node.columns.values():
+                column.meta.pop("pii", None)
+                column.tags.clear()
+            if unique_id == source and (side is head or declared_on_base):
+                node.columns["email"].meta["pii"] = "email"
+    assert not [f for f in gate(good, head).findings if f.rule == "pii_exposed"]
+    node = head.nodes[source]
+    shown = {"tags": ["Public"]} if by_tag else {"meta": {**node.meta, "public": True}}
+    head.nodes[source] = replace(node, **shown)
+    (exposed,) = [f for f in gate(good, head).findings if f.rule == "pii_exposed"]
+    assert (exposed.unique_id, exposed.column) == (source, "email")
+    assert exposed.level != "known"
+    # Where it was public before, it is known.
+    good.nodes[source] = replace(good.nodes[source], **shown)
+    (exposed,) = [f for f in gate(good, head).findings if f.rule == "pii_exposed"]
+    assert exposed.level == "known"
+
+
 def test_where_nobody_owns_anything_a_new_model_is_not_asked_for_an_owner(
     good: Project, twin: Path
 ) -> None:
