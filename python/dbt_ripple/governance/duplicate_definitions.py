@@ -47,12 +47,11 @@ class Definitions:
             and node.resource_type in ("model", "metric")
         }
 
-    def fingerprint(self, vertex: Vertex) -> str | None:
-        """The fingerprint of a column of a model, by its lower-case name; None where there is none.
+    def fingerprints(self, unique_id: str) -> dict[str, str]:
+        """The fingerprint of each column of a model, by lower-case name; none of what is no model.
 
         A metric is one column, of its name.
         """
-        unique_id, name = vertex
         columns = self._fingerprints.get(unique_id)
         if columns is None:
             seen = self._models.get(unique_id)
@@ -61,7 +60,11 @@ class Definitions:
                 if seen is not None
                 else {}
             )
-        return columns.get(name)
+        return columns
+
+    def fingerprint(self, vertex: Vertex) -> str | None:
+        """The fingerprint of a column of a model; None where there is none."""
+        return self.fingerprints(vertex[0]).get(vertex[1])
 
     def look_for_the_same(self, vertices: Iterable[Vertex]) -> None:
         """Find at once the columns that have the fingerprints of these."""

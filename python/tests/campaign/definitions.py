@@ -178,8 +178,8 @@ def look_for(
     copy: Copy, side: Definitions, named: set[tuple[str | None, str]], counts: Found
 ) -> None:
     """Whether each column that a copied model computes is named."""
-    for unique_id, column in [v for v in side.fingerprints if v[0] == copy.of]:
-        vertex = (unique_id, column)
+    for column in side.fingerprints(copy.of):
+        vertex = (copy.of, column)
         if not side.computes(vertex) or not side.is_repeatable(vertex):
             continue
         counts.expected += 1
@@ -196,7 +196,8 @@ def execute(
 ) -> None:
     """Run each pair that is named of a copy, and compare its values."""
     nodes, seen = side.project.nodes, side.analysis.nodes
-    for vertex in [v for v in side.fingerprints if v[0] == copy.node.unique_id]:
+    for name in side.fingerprints(copy.node.unique_id):
+        vertex = (copy.node.unique_id, name)
         for other in side.twins(vertex):
             values = []
             for unique_id, column in (vertex, other):
