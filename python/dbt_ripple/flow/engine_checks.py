@@ -74,6 +74,9 @@ _SAYS: Final[dict[str, tuple[Says, dict[str, Says]]]] = {
     "aggregate as key": (False, {"duckdb": True}),
     "no key": (False, {"duckdb": True}),
     "except": (True, {"clickhouse": False, "redshift": None, "snowflake": None}),
+    # Of the left side of a join that is neither inner nor left; a comma is no such join.
+    "from the left side": (None, {"duckdb": True, "postgres": True}),
+    "from before a cross join": (None, {}),
     "rename": (None, {"duckdb": False}),
     "replace": (True, {"clickhouse": False, "snowflake": None}),
 }

@@ -603,6 +603,7 @@ class _Linker:
         side_key = b""
         joins: tuple[bytes, ...] = ()
         members: list[int] = []
+        tree = 0  # where among the members those begin that stand behind the last comma
         order = incidental = b""
         known_constraints = self.known_constraints
         linked: dict[int, Relation] = {}
@@ -610,7 +611,9 @@ class _Linker:
         if self.in_any_order and len(items) > 1:
             items, linked, arranged = arrange(self, items, env)
         for position, item in enumerate(items):
-            correlated = self.correlated
+            correlated, joining = self.correlated, env.joining
+            if position and not _LEFT_UNSEEN.isdisjoint(item.kind.split()):
+                env.joining = (*joining, (members[tree:], members[:tree]))
             if item.nested:
                 right = self.from_items(item.nested, env, in_brackets=True)
             else:
@@ -631,6 +634,7 @@ class _Linker:
                 )
                 if known_constraints is not None:
                     env.facts = known_constraints.of(relation)
+            env.joining = joining
             side_fp, side_rows, joined_side_key, side_joins, side, side_order, side_incidental = (
                 right
             )
@@ -642,7 +646,6 @@ class _Linker:
                 rows_fp, rows, side_key, joins = side_fp, side_rows, joined_side_key, side_joins
                 members = list(side)
                 order, incidental = side_order, side_incidental
-                tree = 0  # where among the members those begin that stand behind the last comma
                 continue
             token = joined_side_key + str(joins.count(joined_side_key)).encode()
             if known_constraints is not None or self.in_any_order:
@@ -1583,6 +1586,9 @@ _GENERATED: Final = b"generated"
 """Stands among a relation's joins for each SELECT below that makes rows or values of its own."""
 
 _IN_USING: Final = "repeated in USING"
+_LEFT_UNSEEN: Final = frozenset({"RIGHT", "FULL", "SEMI", "ANTI"})
+"""Words of the joins whose right side may not read the left one."""
+
 _MEETS_ALL: Final = INNER_JOINS | {
     *("LEFT", "RIGHT", "FULL", "LATERAL"),
     *("SEMI", "LEFT SEMI", "ANTI", "LEFT ANTI"),

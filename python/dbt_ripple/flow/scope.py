@@ -195,6 +195,7 @@ class Env:
         "generated",
         "in_from",
         "incidental",
+        "joining",
         "keys",
         "late",
         "lifted",
@@ -245,6 +246,7 @@ class Env:
         self.aliases: dict[str, list[int]] | None = None
         self.busy: set[int] = set()
         self.in_from = False
+        self.joining: tuple[tuple[list[int], list[int]], ...] = ()
         self.late = False
         self.lifted = False
         self.lifting: frozenset[int] = _NONE
@@ -338,7 +340,7 @@ class Env:
             if ref.rule > SOURCE_FIRST:
                 return None
             source = 0
-        elif ref.up or not self.visible[source]:
+        elif ref.up or self.joining or not self.visible[source]:
             return None
         relation = self.relations[source]
         key = ref.key
@@ -377,6 +379,8 @@ class Env:
                 )
                 lost = self.lost(ref, [(env, ref.source, ref.up)])
                 return lost if farther is None else combine([lost, farther])
+            if env.joining:
+                env.told_from_the_left(ref.source, ref.name)
             return self.around(column, ref.up)
         rule = ref.rule
         if rule == KEY_FIRST:
@@ -397,6 +401,10 @@ class Env:
                 if column is not None:
                     columns.append(self.around(column, up))
             if listed is not None:
+                if env_.joining and not columns:
+                    for i in range(len(env_.sources)):
+                        if env_.visible[i] and env_.listed_column(i, ref.key) is not None:
+                            env_.told_from_the_left(i, ref.name)
                 columns.append(self.around(listed, up))
                 break
             columns.extend(self.around(c, up) for c in unknown)
@@ -451,6 +459,19 @@ class Env:
         if up:
             self.linker.correlated += 1
         return outer(column, up)
+
+    def told_from_the_left(self, source: int, name: str) -> None:
+        """Note a column of the left side of a join that its right side reads, and may not read.
+
+        A query that has lost a column may find one of that name there. Only of an inner and a left
+        join may the right side read the left one. What stands before a cross join or a comma is of
+        the left side in the one case, and not in the other; the parse tree may be the same.
+        """
+        for left, perhaps in self.joining:
+            if source in left:
+                self.linker.miss(name, "from the left side")
+            elif source in perhaps:
+                self.linker.miss(name, "from before a cross join")
 
     def lost_in(self, key: str, sources: list[int]) -> Column:
         """A column that none of these sources of the scope has."""

@@ -65,62 +65,102 @@ QUERIES = {
     "a clock without brackets": "select current_date as x from s.t",
     "a name that is text": 'select "no name" as x from s.t',
 }
-ONLY_DUCKDB = {
-    "left out of a star": "select * exclude (gone) from s.t",
-    "put into a star": "select * replace (1 as gone) from s.t",
-    "renamed in a star": "select * rename (gone as g) from s.t",
-    "the user": "select user as x from s.t",
-    "of a list of its own": "select [y + id for y in [1, 2] if y > id] as x from s.t",
-    "a parameter": "select list_transform([1], lambda y, i: y + i + id) as x from s.t",
-    "an array's own name": "select unnest from s.t, unnest([1])",
-    "a file's name": "select filename from s.t",
-    "the hidden side of a semi join": "select u.w from s.t semi join s.u on t.id = u.id",
-    "that of an anti join": "select t.id from s.t anti join s.u on t.id = u.id where u.w = 1",
-    "hidden from a later join": (
-        "select t.id from s.t semi join s.u on t.id = u.id join s.t as x on x.id = u.w"
-    ),
-    "hidden from a subquery": "select (select u.w) as x from s.t semi join s.u on t.id = u.id",
-    "seen by its own semi join": "select t.id from s.t semi join s.u on t.id = u.id and u.w > 1",
-    "seen again by another name": (
-        "select x.w from s.t semi join s.u on t.id = u.id join s.u as x on t.id = x.id"
-    ),
-    "an aggregate as a key": "select sum(v) as s from s.t group by sum(v)",
-    "an aggregate as a key by place": "select v, sum(id) as s from s.t group by 1, 2",
-    "a column beside an aggregate": "select id, sum(v) as s from s.t",
-    "a part of it beside an aggregate": "select id + 1 as x, count(*) as n from s.t",
-    "a column that is no key": "select id, v, count(*) as n from s.t group by id",
-    "a key in another place": "select id + 1 as x, count(*) as n from s.t group by id",
-    "a key as it is written": "select id + v as x, count(*) as n from s.t group by id + v",
-    "a key by place": "select id, v, count(*) as n from s.t group by 2, 1",
-    "a key with a table": "select t.id, count(*) as n from s.t group by id",
-    "a key by alias": "select id + 1 as k, k * 2 as l, count(*) as n from s.t group by k",
-    "an alias that is a column, too": "select v + 1 as id, count(*) as n from s.t group by v",
-    "of the other side": "select u.id, count(*) as n from s.t join s.u on t.id = u.id group by t.id",
-    "of the key both have": "select t.id, count(*) as n from s.t join s.u using (id) group by id",
-    "one of a group": "select id, first(v) as f, any_value(v) as a, list(v) as l from s.t group by id",
-    "of a group filtered": "select id, count(*) filter (where v > 1) as n from s.t group by id",
-    "of all groups": "select id, v, count(*) as n from s.t group by all",
-    "of grouping sets": "select id, v, count(*) as n from s.t group by rollup (id, v)",
-    "of a query around": "select id, (select count(*) from s.u where u.id = t.id) as n from s.t",
-    "an aggregate of a query around": "select (select sum(t.v)) as x, count(*) as n from s.t",
-    "a window over groups": "select id, sum(sum(v)) over (order by id) as x from s.t group by id",
-    "a window alone": "select id, sum(v) over (order by id) as x from s.t",
-    "a struct by its field": "select st.a as x, count(*) as n from s.t group by st",
-    "a constant": "select 1 as k, count(*) as n from s.t",
-    "a list of its own, grouped": "select [y for y in [1, 2]] as l, count(*) as n from s.t",
-    "nothing in HAVING but a key": "select id from s.t group by id having id > 1",
-    "keys behind a star": "select *, count(*) as n from (select id, v from s.t) as q group by 1, 2",
-    "a key behind all of a star": (
-        "select *, count(*) as n from (select id, v from s.t) as q group by 1, 2, 4"
-    ),
-    "a key that is the second of an alias": (
-        "select id as K, v as k, count(*) as n from s.t group by id, k"
-    ),
-    "a key beside columns that nobody lists": (
-        "select t.v as k, count(*) as n from s.t, json_each('[1]') as j where j.key = '0' group by k"
-    ),
-    "a key in brackets": "select id, v, count(*) as n from s.t group by (id), (v)",
-}
+ONLY_DUCKDB = (
+    {
+        "left out of a star": "select * exclude (gone) from s.t",
+        "put into a star": "select * replace (1 as gone) from s.t",
+        "renamed in a star": "select * rename (gone as g) from s.t",
+        "the user": "select user as x from s.t",
+        "of a list of its own": "select [y + id for y in [1, 2] if y > id] as x from s.t",
+        "a parameter": "select list_transform([1], lambda y, i: y + i + id) as x from s.t",
+        "an array's own name": "select unnest from s.t, unnest([1])",
+        "a file's name": "select filename from s.t",
+        "the hidden side of a semi join": "select u.w from s.t semi join s.u on t.id = u.id",
+        "that of an anti join": "select t.id from s.t anti join s.u on t.id = u.id where u.w = 1",
+        "hidden from a later join": (
+            "select t.id from s.t semi join s.u on t.id = u.id join s.t as x on x.id = u.w"
+        ),
+        "hidden from a subquery": "select (select u.w) as x from s.t semi join s.u on t.id = u.id",
+        "seen by its own semi join": "select t.id from s.t semi join s.u on t.id = u.id and u.w > 1",
+        "seen again by another name": (
+            "select x.w from s.t semi join s.u on t.id = u.id join s.u as x on t.id = x.id"
+        ),
+        "an aggregate as a key": "select sum(v) as s from s.t group by sum(v)",
+        "an aggregate as a key by place": "select v, sum(id) as s from s.t group by 1, 2",
+        "a column beside an aggregate": "select id, sum(v) as s from s.t",
+        "a part of it beside an aggregate": "select id + 1 as x, count(*) as n from s.t",
+        "a column that is no key": "select id, v, count(*) as n from s.t group by id",
+        "a key in another place": "select id + 1 as x, count(*) as n from s.t group by id",
+        "a key as it is written": "select id + v as x, count(*) as n from s.t group by id + v",
+        "a key by place": "select id, v, count(*) as n from s.t group by 2, 1",
+        "a key with a table": "select t.id, count(*) as n from s.t group by id",
+        "a key by alias": "select id + 1 as k, k * 2 as l, count(*) as n from s.t group by k",
+        "an alias that is a column, too": "select v + 1 as id, count(*) as n from s.t group by v",
+        "of the other side": "select u.id, count(*) as n from s.t join s.u on t.id = u.id group by t.id",
+        "of the key both have": "select t.id, count(*) as n from s.t join s.u using (id) group by id",
+        "one of a group": "select id, first(v) as f, any_value(v) as a, list(v) as l from s.t group by id",
+        "of a group filtered": "select id, count(*) filter (where v > 1) as n from s.t group by id",
+        "of all groups": "select id, v, count(*) as n from s.t group by all",
+        "of grouping sets": "select id, v, count(*) as n from s.t group by rollup (id, v)",
+        "of a query around": "select id, (select count(*) from s.u where u.id = t.id) as n from s.t",
+        "an aggregate of a query around": "select (select sum(t.v)) as x, count(*) as n from s.t",
+        "a window over groups": "select id, sum(sum(v)) over (order by id) as x from s.t group by id",
+        "a window alone": "select id, sum(v) over (order by id) as x from s.t",
+        "a struct by its field": "select st.a as x, count(*) as n from s.t group by st",
+        "a constant": "select 1 as k, count(*) as n from s.t",
+        "a list of its own, grouped": "select [y for y in [1, 2]] as l, count(*) as n from s.t",
+        "nothing in HAVING but a key": "select id from s.t group by id having id > 1",
+        "keys behind a star": "select *, count(*) as n from (select id, v from s.t) as q group by 1, 2",
+        "a key behind all of a star": (
+            "select *, count(*) as n from (select id, v from s.t) as q group by 1, 2, 4"
+        ),
+        "a key that is the second of an alias": (
+            "select id as K, v as k, count(*) as n from s.t group by id, k"
+        ),
+        "a key beside columns that nobody lists": (
+            "select t.v as k, count(*) as n from s.t, json_each('[1]') as j where j.key = '0' group by k"
+        ),
+        "a key in brackets": "select id, v, count(*) as n from s.t group by (id), (v)",
+    }
+    | {
+        f"{what} of a {kind} join": f"select 1 as x from s.t as a {kind} join {right} on a.id {'>' if 'asof' in kind else ''}= r.id"
+        for kind in ("inner", "left", "right", "full", "semi", "anti", "asof", "asof left")
+        for what, right in {
+            "the left side's column on the right": "(select id, v from s.u) as r",
+            "that by its table": "(select id, a.v from s.u) as r",
+            "that in a subquery": "(select id from s.u where w in (select v)) as r",
+            "that in EXISTS": "(select id from s.u where exists (select 1 from s.u where w = v)) as r",
+            "that in a set operation": "(select id from s.u union all select v) as r",
+            "that in a CTE": "(with q as (select v from s.u) select u.id from s.u, q) as r",
+            "that in a function": "range(v) as r(id)",
+            "that in UNNEST": "unnest([v]) as r(id)",
+        "that by its table in UNNEST": "unnest([a.v]) as r(id)",
+            "that in brackets": "(s.u as r join (select v as z) as q on true)",
+            "that in a nested condition": "(s.u as r join s.u as o on o.id = a.v)",
+            "none of that": "(select id, w from s.u) as r",
+        }.items()
+    }
+    | {
+        "read from before a comma": (
+            "select 1 as x from s.t, s.u as b right join (select v as id) as r on b.id = r.id"
+        ),
+        "read from before brackets": (
+            "select 1 as x from s.t cross join (s.u as b full join (select v as id) as r on true)"
+        ),
+        "read in a condition": (
+            "select 1 as x from s.t as a right join s.u as r on exists (select v from s.u where w = r.id)"
+        ),
+        "read by a later join": (
+            "select 1 as x from s.t as a right join s.u as r on true join (select a.v) as q on true"
+        ),
+        "read from two joins before": (
+            "select 1 as x from s.t as a join s.u as b on true full join (select a.v as y) as q on true"
+        ),
+        "read from a query around": (
+            "select (select max(w) from s.u right join (select t.v as y) as q on true) as x from s.t"
+        ),
+    }
+)
 
 
 def runs(connection: Any, sql: str) -> bool:
@@ -140,7 +180,8 @@ def test_broken_is_what_duckdb_refuses(what: str) -> None:
     )
     seen = of(QUERIES.get(what) or ONLY_DUCKDB[what])
     if runs(connection, QUERIES.get(what) or ONLY_DUCKDB[what]):
-        assert seen.status == "analysed"
+        # In the parse tree a comma is a cross join, over which it could not be read.
+        assert seen.status == ("opaque" if what == "read from before a comma" else "analysed")
     elif what in ("the number of a row of a query", "a file's name"):  # some tables have it
         assert seen.status == "opaque"
     else:
