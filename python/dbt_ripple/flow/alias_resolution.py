@@ -124,6 +124,9 @@ MERGED_IN_PLACE: Final = frozenset({"duckdb"})
 LOOKS_FARTHER: Final = frozenset({"databricks", "duckdb", "spark"})
 """Dialects that look for `a.b` in the queries around where the nearest relation a has no column b."""
 
+LATERAL_UNSAID: Final = frozenset({"duckdb"})
+"""Dialects in which a query in FROM may read what stands before it there without the word LATERAL."""
+
 COMMA_IS_A_JOIN: Final = frozenset({"databricks", "spark"})
 """Dialects in which what stands behind a comma is joined from left to right as behind a CROSS JOIN, so
 that USING and NATURAL behind it look at all before it (Spark: unless spark.sql.ansi.relationPrecedence)."""

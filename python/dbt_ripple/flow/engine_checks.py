@@ -74,9 +74,16 @@ _SAYS: Final[dict[str, tuple[Says, dict[str, Says]]]] = {
     "aggregate as key": (False, {"duckdb": True}),
     "no key": (False, {"duckdb": True}),
     "except": (True, {"clickhouse": False, "redshift": None, "snowflake": None}),
-    # Of the left side of a join that is neither inner nor left; a comma is no such join.
-    "from the left side": (None, {"duckdb": True, "postgres": True}),
-    "from before a cross join": (None, {}),
+    # Of another relation of FROM. Spark takes nothing that is LATERAL on the right of such a join.
+    "from the left side": (
+        None,
+        {"databricks": True, "duckdb": True, "postgres": True, "spark": True},
+    ),
+    "from before a cross join": (None, {"databricks": True, "spark": True}),
+    "from beside it": (
+        None,
+        {"databricks": True, "duckdb": False, "postgres": True, "spark": True, "sqlite": True},
+    ),
     "rename": (None, {"duckdb": False}),
     "replace": (True, {"clickhouse": False, "snowflake": None}),
 }

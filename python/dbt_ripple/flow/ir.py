@@ -179,11 +179,15 @@ class Unpivot(msgspec.Struct, array_like=True, gc=False, tag="u"):
 
 
 class Source(msgspec.Struct, array_like=True, gc=False):
-    """A relation in a FROM clause, with the names its alias gives to it and its columns."""
+    """A relation in a FROM clause, with the names its alias gives to it and its columns.
+
+    ``in_brackets`` is a query in brackets that is not LATERAL.
+    """
 
     alias: str | None
     rel: Rel
     columns: list[str] | None
+    in_brackets: bool = False
 
 
 class FromItem(msgspec.Struct, array_like=True, gc=False):

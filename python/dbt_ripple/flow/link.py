@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from dbt_ripple.flow.alias_resolution import (
     COMMA_IS_A_JOIN,
+    LATERAL_UNSAID,
     LOOKS_FARTHER,
     MERGED_IN_PLACE,
     ORDERED_BY_ANY_BRANCH,
@@ -613,11 +614,14 @@ class _Linker:
         for position, item in enumerate(items):
             correlated, joining = self.correlated, env.joining
             if position and not _LEFT_UNSEEN.isdisjoint(item.kind.split()):
-                env.joining = (*joining, (members[tree:], members[:tree]))
+                env.joining = (*joining, ("from the left side", members[tree:], members[:tree]))
             if item.nested:
                 right = self.from_items(item.nested, env, in_brackets=True)
             else:
                 source = env.sources[item.source]
+                if source.in_brackets and self.dialect not in LATERAL_UNSAID:
+                    everything = range(len(env.sources))
+                    env.joining = (*env.joining, ("from beside it", everything, ()))
                 linked_before = linked.get(item.source)
                 relation = linked_before if linked_before is not None else self.rel(source.rel, env)
                 if source.columns and linked_before is None:

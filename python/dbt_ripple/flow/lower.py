@@ -1224,11 +1224,16 @@ class _Lowering(Expressions):
     # -- FROM -----------------------------------------------------------------------------------
 
     def add_source(
-        self, alias: str | None, full_name: str | None, rel: Rel, columns: list[str] | None
+        self,
+        alias: str | None,
+        full_name: str | None,
+        rel: Rel,
+        columns: list[str] | None,
+        in_brackets: bool = False,
     ) -> int:
         scope = self.scopes[-1]
         index = len(scope.sources)
-        scope.sources.append(Source(alias, rel, columns))
+        scope.sources.append(Source(alias, rel, columns, in_brackets))
         free = alias in scope.hidden
         if free:
             scope.hidden = scope.hidden.difference((alias,))
@@ -1385,7 +1390,8 @@ class _Lowering(Expressions):
             if pivot_alias is not None:
                 alias = self.fold(pivot_alias.this) if pivot_alias.this else alias
                 columns = self.column_names(pivot_alias)
-        return self.add_source(alias, full_name, rel, columns or None)
+        in_brackets = isinstance(node, exp.Subquery)
+        return self.add_source(alias, full_name, rel, columns or None, in_brackets)
 
     def parts(self, node: exp.Table) -> list[str]:
         """The keys of the parts of a relation's name."""

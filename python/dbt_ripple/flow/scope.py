@@ -246,7 +246,7 @@ class Env:
         self.aliases: dict[str, list[int]] | None = None
         self.busy: set[int] = set()
         self.in_from = False
-        self.joining: tuple[tuple[list[int], list[int]], ...] = ()
+        self.joining: tuple[tuple[str, Sequence[int], Sequence[int]], ...] = ()
         self.late = False
         self.lifted = False
         self.lifting: frozenset[int] = _NONE
@@ -461,15 +461,16 @@ class Env:
         return outer(column, up)
 
     def told_from_the_left(self, source: int, name: str) -> None:
-        """Note a column of the left side of a join that its right side reads, and may not read.
+        """Note a column of another relation in FROM that a relation there reads, and may not read.
 
-        A query that has lost a column may find one of that name there. Only of an inner and a left
-        join may the right side read the left one. What stands before a cross join or a comma is of
-        the left side in the one case, and not in the other; the parse tree may be the same.
+        A query that has lost a column may find one of that name there. Most engines let it be read
+        only by what is LATERAL, and only of an inner and a left join may the right side read the
+        left one. What stands before a cross join or a comma is of the left side in the one case,
+        and not in the other; the parse tree may be the same.
         """
-        for left, perhaps in self.joining:
+        for how, left, perhaps in self.joining:
             if source in left:
-                self.linker.miss(name, "from the left side")
+                self.linker.miss(name, how)
             elif source in perhaps:
                 self.linker.miss(name, "from before a cross join")
 

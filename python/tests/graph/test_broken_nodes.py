@@ -58,6 +58,21 @@ QUERIES = {
     "a field": "select st.a as x from s.t",
     "an outer name": "select id from s.t where id in (select v from s.u)",
     "nothing missing": "select id, v from s.t",
+    "of a table beside it": (
+        "select a.id as x from s.t as a join (select id, v from s.u) as r on a.id = r.id"
+    ),
+    "of one before a comma": "select a.id as x from s.t as a, (select id, a.v from s.u) as r",
+    "of one around brackets": (
+        "select a.id as x from s.t as a left join "
+        "(select q.id from (select id, w from s.u) as q where q.w = v) as r on a.id = r.id"
+    ),
+    "in a condition beside": (
+        "select a.id as x from s.t as a join (select id from s.u where exists "
+        "(select 1 from s.u where w = v)) as r on a.id = r.id"
+    ),
+    "in the condition of a join": (
+        "select a.id as x from s.t as a join s.u as r on exists (select v from s.u where w = r.id)"
+    ),
     "a qualified name": "select t.gone from s.t",
     "USING a column one side has": "select 1 as x from s.t join s.u using (v)",
     "the number of a row": "select rowid as x from s.t",
@@ -134,7 +149,7 @@ ONLY_DUCKDB = (
             "that in a CTE": "(with q as (select v from s.u) select u.id from s.u, q) as r",
             "that in a function": "range(v) as r(id)",
             "that in UNNEST": "unnest([v]) as r(id)",
-        "that by its table in UNNEST": "unnest([a.v]) as r(id)",
+            "that by its table in UNNEST": "unnest([a.v]) as r(id)",
             "that in brackets": "(s.u as r join (select v as z) as q on true)",
             "that in a nested condition": "(s.u as r join s.u as o on o.id = a.v)",
             "none of that": "(select id, w from s.u) as r",
