@@ -359,11 +359,8 @@ def _as_written(content: bytes, was_seen: bool, like: Project | None) -> _AsWrit
             force_setattr(node, "columns", {})
             continue
         text = bytes(raw)  # a copy, so that not all of the file stays in memory
-        other = alike.get(unique_id)
-        if other is not None and isinstance(columns := other.columns, ColumnsOnDemand):
-            if not columns.are_of(text):
-                columns = ColumnsOnDemand(text)
-        else:
+        columns = alike[unique_id].columns if unique_id in alike else None
+        if not isinstance(columns, ColumnsOnDemand) or not columns.are_of(text):
             columns = ColumnsOnDemand(text)
         if not was_seen:
             columns.decode()
