@@ -1,0 +1,41 @@
+"""`bench/against.py`: this checkout's commands against those of a commit, in turn."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+AGAINST = Path(__file__).resolve().parents[2] / "bench" / "against.py"
+
+
+def against(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(AGAINST), *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_commit_that_is_not_there_is_said() -> None:
+    done = against("nosuchcommit")
+    assert done.returncode == 2
+    assert "no commit nosuchcommit in this repository" in done.stderr
+
+
+def test_no_turns_are_refused() -> None:
+    done = against("HEAD", "--repeat", "0")
+    assert done.returncode == 2
+    assert "--repeat is a number from 1" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("most", "code"), [("1000", 0), ("0.001", 1)])
+def test_both_are_timed_and_a_limit_decides(most: str, code: int) -> None:
+    small = ["--models", "20", "--select-models", "0", "--gate-models", "20", "--repeat", "1"]
+    done = against("HEAD", *small, "--most", most)
+    assert done.returncode == code, done.stderr
+    rows = [line for line in done.stdout.splitlines() if " models" in line]
+    assert [row.split(",")[0] for row in rows] == ["| analyze"] * 3 + ["| select", "| gate"]
+    assert all(float(cell) > 0 for row in rows for cell in row.split("|")[2:5])
+    assert ("a ratio is" in done.stderr) == bool(code)
