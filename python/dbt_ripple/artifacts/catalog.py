@@ -55,66 +55,64 @@ class CatalogColumns(Mapping[str, list[CatalogColumn]]):
     def __init__(
         self, content: bytes, path: Path, nodes: Collection[str], like: object = None
     ) -> None:
-        self._content: bytes = content
-        self._alike: CatalogColumns | None = None
-        if isinstance(like, CatalogColumns) and like._content == content:
-            self._alike, self._content = like, like._content
+        self._content = content
         self._path = path
-        self._nodes = nodes
-        self._columns: dict[str, msgspec.Raw | list[CatalogColumn]]
+        self._tables: dict[str, msgspec.Raw | list[CatalogColumn]]
+        self.listed: list[str]
         self.metadata = Metadata()
-        try:
-            catalog = msgspec.json.decode(content, type=_LateCatalog)
-        except (msgspec.ValidationError, *NOT_JSON):
-            self.decode()
+        if isinstance(like, CatalogColumns) and like._content == content:
+            self._content, self.listed, self.metadata = like._content, like.listed, like.metadata
+            self._tables = like._tables
         else:
-            tables = {**catalog.nodes, **catalog.sources}
-            self.listed = list(tables)
-            self._columns = {u: table.columns for u, table in tables.items() if u in nodes}
-            with suppress(msgspec.ValidationError, *NOT_JSON):
-                self.metadata = msgspec.json.decode(catalog.metadata, type=Metadata)
+            try:
+                catalog = msgspec.json.decode(content, type=_LateCatalog)
+            except (msgspec.ValidationError, *NOT_JSON):
+                self.decode()
+            else:
+                self._tables = {
+                    u: t.columns for u, t in {**catalog.nodes, **catalog.sources}.items()
+                }
+                with suppress(msgspec.ValidationError, *NOT_JSON):
+                    self.metadata = msgspec.json.decode(catalog.metadata, type=Metadata)
+            self.listed = list(self._tables)
+        self._of_nodes = dict.fromkeys(u for u in self.listed if u in nodes)
 
     def decode(self) -> None:
         """Decode all of it, which tells what to make of what dbt does not write."""
         catalog = decode(self._content, _Catalog, self._path)
         tables = {**catalog.nodes, **catalog.sources}
-        self.listed = list(tables)
-        self._columns = {u: _sorted(t.columns) for u, t in tables.items() if u in self._nodes}
+        self._tables = {unique_id: _sorted(table.columns) for unique_id, table in tables.items()}
 
     def __getitem__(self, unique_id: str) -> list[CatalogColumn]:
-        columns = self._columns[unique_id]
+        if unique_id not in self._of_nodes:
+            raise KeyError(unique_id)
+        columns = self._tables.get(unique_id, [])
         if isinstance(columns, list):
-            return columns
-        if self._alike is not None and unique_id in self._alike:
-            self._columns[unique_id] = columns = self._alike[unique_id]
             return columns
         try:
             decoded = _sorted(msgspec.json.decode(columns, type=dict[str, CatalogColumn]))
         except (msgspec.ValidationError, *NOT_JSON):
-            listed = self._columns
-            self.decode()
-            # Who is just walking over it finds all that was there.
-            self._columns = {u: self._columns.get(u, []) for u in listed}
+            self.decode()  # what is null there is not in it, and has no columns
             return self[unique_id]
-        self._columns[unique_id] = decoded
+        self._tables[unique_id] = decoded
         return decoded
 
     def may_contain(self, unique_id: str, pieces: Iterable[bytes]) -> bool:
         """Whether the JSON of a relation's columns may contain one of these pieces, in lower case."""
-        columns = self._columns.get(unique_id, b"")
+        columns = self._tables.get(unique_id, b"")
         if isinstance(columns, list):
             return True
         text = bytes(columns).lower()
         return b"\\" in text or any(map(text.__contains__, pieces))
 
     def __contains__(self, unique_id: object) -> bool:
-        return unique_id in self._columns
+        return unique_id in self._of_nodes
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+        return iter(self._of_nodes)
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self._of_nodes)
 
 
 def catalog_may_contain(

@@ -11,7 +11,6 @@ from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from typing import Any, Final
 
 import msgspec
-import xxhash
 
 from dbt_ripple.artifacts.decode_json import unknown_properties_apart
 from dbt_ripple.artifacts.project import Column
@@ -24,11 +23,10 @@ class ColumnsOnDemand(Mapping[str, Column]):
         text: what the manifest says of them, a JSON object.
     """
 
-    __slots__ = ("_columns", "_digest", "_text")
+    __slots__ = ("_columns", "_text")
 
     def __init__(self, text: bytes) -> None:
         self._text = text
-        self._digest = b""
         self._columns: dict[str, Column] | None = None
 
     @property
@@ -44,17 +42,8 @@ class ColumnsOnDemand(Mapping[str, Column]):
         """
         if self._columns is None:
             self._columns = _decoded(self._text)
-            self._digest, self._text = self._digest_of_text(), b""
+            self._text = b""
         return self._columns
-
-    def are_of(self, text: bytes) -> bool:
-        """Whether this is what a manifest says of them, too."""
-        if self._text:
-            return self._text == text
-        return self._digest == xxhash.xxh3_128_digest(text)
-
-    def _digest_of_text(self) -> bytes:
-        return self._digest or xxhash.xxh3_128_digest(self._text)
 
     def __getitem__(self, name: str) -> Column:
         return self.decode()[name]
@@ -79,12 +68,9 @@ class ColumnsOnDemand(Mapping[str, Column]):
         if self is other:
             return True
         if isinstance(other, ColumnsOnDemand):
-            if self._text and other._text:
-                if self._text == other._text:
-                    return True
-            elif self._digest_of_text() == other._digest_of_text():
-                return True
-            return self.decode() == other.decode()
+            return (self._text != b"" and self._text == other._text) or (
+                self.decode() == other.decode()
+            )
         return self.decode() == other
 
     __hash__ = None  # type: ignore[assignment]

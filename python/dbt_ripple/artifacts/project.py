@@ -400,6 +400,7 @@ class Project:
             what it lists may not be all that there is.
         run_results: of run_results.json; empty without one.
         run_args: the arguments of the command that wrote run_results.json.
+        run_invocation: the id of its invocation; empty where that is not known.
         variables: the vars that are not the same on the two sides of a comparison, with their
             values here; None where that is not known (dbt writes no vars into its manifest).
         macro_order: what the project file says of which package's macro runs; None where that is not
@@ -437,6 +438,7 @@ class Project:
     catalog_is_older: Later[bool] = Later(bool)
     run_results: Later[list[RunResult]] = Later(list)
     run_args: Later[dict[str, Any]] = Later(dict)
+    run_invocation: Later[str] = Later(str)
     variables: dict[str, str] | None = None
     macro_order: str | None = None
     macro_order_known: bool = False

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import xxhash
@@ -112,10 +112,40 @@ class _AsWritten(_Manifest):
     parent_map: dict[str, list[str]] = {}  # type: ignore[assignment]
 
 
-class _RunResults(msgspec.Struct):
+class _NodeTexts(msgspec.Struct):
+    """The nodes and sources of a manifest, not decoded."""
+
+    nodes: dict[str, msgspec.Raw] = {}
+    sources: dict[str, msgspec.Raw] = {}
+
+
+class _WithNodeTexts(_AsWritten):
+    """A manifest as dbt writes it, whose nodes and sources are not decoded yet."""
+
+    nodes: dict[str, msgspec.Raw] = {}  # type: ignore[assignment]
+    sources: dict[str, msgspec.Raw] = {}  # type: ignore[assignment]
+
+
+class _WhenCreated(msgspec.Struct):
+    created_at: float | None = None
+
+
+class OtherSide(NamedTuple):
+    """Another state of a project that was read before, and the text of its manifest."""
+
+    project: Project
+    manifest: bytes
+
+
+class _Run(msgspec.Struct):
+    """What run_results.json says of the command."""
+
     metadata: Metadata = msgspec.field(default_factory=Metadata)
-    results: list[RunResult] = []
     args: dict[str, Any] = {}
+
+
+class _RunResults(_Run):
+    results: list[RunResult] = []
 
 
 class _Sources(msgspec.Struct):
@@ -146,7 +176,7 @@ def read_project(
     *,
     late: bool = False,
     seen_as_written: bool = False,
-    like: Project | None = None,
+    like: OtherSide | None = None,
 ) -> Project:
     """Read the artifacts of a dbt project.
 
@@ -159,7 +189,8 @@ def read_project(
             rest is raised then, and noted then.
         seen_as_written: whether this manifest was read before, by this version, and was
             `Project.as_written`: then the columns of a node are decoded when they are asked for.
-        like: another state of the project, with which it shares the columns of which both say the same.
+        like: another state of the project: a node of which both manifests say the same is one object
+            in both, decoded once. When dbt has parsed it (``created_at``) does not count.
 
     Returns:
         The project.
@@ -194,7 +225,7 @@ def check_compiled(project: Project) -> None:
 
 
 def _read(
-    target_path: Path, contents: Held, seen_as_written: bool, like: Project | None
+    target_path: Path, contents: Held, seen_as_written: bool, like: OtherSide | None
 ) -> Project:
     notes: list[str] = []
     hasher = xxhash.xxh3_128()
@@ -203,36 +234,37 @@ def _read(
     hasher.update(content)
 
     manifest: _AsWritten | _Manifest
+    shared: Mapping[str, dict[str, Node]] = {}
     as_written = True
     try:
-        manifest = _as_written(content, seen_as_written, like)
+        if like is None or not _may_be_shared(like.project):
+            manifest = _as_written(content, seen_as_written)
+        else:
+            manifest, shared = _as_written_like(content, seen_as_written, like)
     except (msgspec.ValidationError, *NOT_JSON):
-        as_written = False
+        as_written, shared = False, {}
         manifest = decode(without_lone_surrogates(content), _Manifest, manifest_path)
+    other = None if like is None else like.project  # its text is not kept for the catalog
+    del like
     metadata = _metadata(manifest.metadata, manifest_path)
+    disabled = _by_id(entries_of(manifest.disabled, None, manifest_path, "disabled", notes))
     nodes: dict[str, Node] = {}
+    idle: list[str] = []
     for section, resource_type in _SECTIONS.items():
         entries = entries_of(getattr(manifest, section), Node, manifest_path, section, notes)
-        _complete(entries, resource_type)
+        idle += _complete(entries, resource_type, disabled)
         for node in entries.values() if not as_written else ():
             complete_columns(node.columns)
+        if section in shared:
+            entries |= shared[section]
+            if disabled:
+                idle += [u for u, n in shared[section].items() if n.attached_node in disabled]
         nodes.update(_by_id(entries))
     macros = _by_id(entries_of(manifest.macros, Macro, manifest_path, "macros", notes))
+    for macro in macros.values():
+        macro.depends_on.macros.sort()
     groups = _by_id(entries_of(manifest.groups, Group, manifest_path, "groups", notes))
-    disabled = _by_id(entries_of(manifest.disabled, None, manifest_path, "disabled", notes))
-    for entry in (*nodes.values(), *macros.values()):
-        # `refs` and `sources` say what refers to what, in the order of the code.
-        depends_on = entry.depends_on
-        depends_on.nodes.sort()
-        depends_on.macros.sort()
-    # dbt keeps the generic tests of a node that dbt_project.yml disables, and some that are disabled
-    # themselves, and never compiles them.
-    idle = [
-        unique_id
-        for unique_id, node in nodes.items()
-        if node.attached_node in disabled or node.config.get("enabled") is False
-    ]
-    for unique_id in idle:
+    for unique_id in sorted(idle):
         disabled[unique_id] = nodes.pop(unique_id)
     parent_map = entries_of(manifest.parent_map, list[str], manifest_path, "parent_map", notes)
     hidden = _hidden(nodes, parent_map, metadata)
@@ -261,7 +293,7 @@ def _read(
         if text is None:
             return {}
         with collector_paused():
-            columns = CatalogColumns(text, catalog_path, nodes, like.catalog if like else None)
+            columns = CatalogColumns(text, catalog_path, nodes, other.catalog if other else None)
             check_catalog(columns, catalog_path, nodes, metadata, {*disabled, *hidden})
         text = None
         return columns
@@ -270,15 +302,27 @@ def _read(
         columns = catalog()
         return isinstance(columns, CatalogColumns) and is_older(columns.metadata, metadata)
 
+    results_path = target_path / "run_results.json"
+    of_run: bytes | None = None
+
     @cache
-    def run() -> _RunResults:
-        path = target_path / "run_results.json"
-        if (content := _optional(path)) is None:
-            return _RunResults()
+    def run() -> _Run:
+        nonlocal of_run
+        if (of_run := _optional(results_path)) is None:
+            return _Run()
         hasher.update(b"run_results.json")
-        hasher.update(content)
+        hasher.update(of_run)
+        return decode(of_run, _Run, results_path)
+
+    def run_results() -> list[RunResult]:
+        nonlocal of_run
+        run()
+        if of_run is None:
+            return []
         with collector_paused():
-            return _run_results(content, path, nodes, {*macros, *hidden}, notes)
+            results = _run_results(of_run, results_path, nodes, {*macros, *hidden}, notes)
+        of_run = None
+        return results
 
     def freshness() -> list[SourceFreshness]:
         path = target_path / "sources.json"
@@ -300,8 +344,9 @@ def _read(
         hidden=hidden,
         catalog=catalog,
         catalog_is_older=catalog_is_older,
-        run_results=lambda: run().results,
+        run_results=run_results,
         run_args=lambda: run().args,
+        run_invocation=lambda: run().metadata.invocation_id or "",
         freshness=freshness,
         disabled=list(disabled),
         as_written=as_written,
@@ -350,22 +395,75 @@ def _optional(path: Path) -> bytes | None:
     return content
 
 
-def _as_written(content: bytes, was_seen: bool, like: Project | None) -> _AsWritten:
+def _as_written(content: bytes, was_seen: bool) -> _AsWritten:
     manifest = msgspec.json.decode(content, type=_AsWritten)
-    alike = like.nodes if like is not None else {}
-    for unique_id, node in (*manifest.nodes.items(), *manifest.sources.items()):
-        raw = node.columns
-        if len(memoryview(raw)) == len("{}"):
-            force_setattr(node, "columns", {})
-            continue
-        text = bytes(raw)  # a copy, so that not all of the file stays in memory
-        columns = alike[unique_id].columns if unique_id in alike else None
-        if not isinstance(columns, ColumnsOnDemand) or not columns.are_of(text):
-            columns = ColumnsOnDemand(text)
-        if not was_seen:
-            columns.decode()
-        force_setattr(node, "columns", columns)
+    for node in (*manifest.nodes.values(), *manifest.sources.values()):
+        _take_columns(node, was_seen)
     return manifest
+
+
+def _as_written_like(
+    content: bytes, was_seen: bool, like: OtherSide
+) -> tuple[_AsWritten, dict[str, dict[str, Node]]]:
+    """A manifest without the nodes of which another one says the same; and these, by section."""
+    manifest = msgspec.json.decode(content, type=_WithNodeTexts)
+    there = msgspec.json.decode(like.manifest, type=_NodeTexts)
+    before = like.project.nodes
+    shared: dict[str, dict[str, Node]] = {}
+    for section in ("nodes", "sources"):
+        texts_there: dict[str, msgspec.Raw] = getattr(there, section)
+        new: dict[str, Node] = {}
+        same: dict[str, Node] = {}
+        for unique_id, text in getattr(manifest, section).items():
+            if unique_id in before and _say_the_same(texts_there[unique_id], text):
+                same[unique_id] = before[unique_id]
+            else:
+                new[unique_id] = node = _decode_node(text)
+                _take_columns(node, was_seen)
+        shared[section] = same
+        setattr(manifest, section, new)
+    return manifest, shared
+
+
+def _take_columns(node: _WithRawColumns, was_seen: bool) -> None:
+    raw = node.columns
+    if len(memoryview(raw)) == len("{}"):
+        force_setattr(node, "columns", {})
+        return
+    columns = ColumnsOnDemand(bytes(raw))  # a copy, so that not all of the file stays in memory
+    if not was_seen:
+        columns.decode()
+    force_setattr(node, "columns", columns)
+
+
+def _may_be_shared(project: Project) -> bool:
+    """Whether nodes are what the manifest says of them: dbt 2 has their SQL in other files."""
+    return project.as_written and not (project.metadata.dbt_version or "").startswith("2.")
+
+
+def _say_the_same(text: msgspec.Raw, other: msgspec.Raw) -> bool:
+    """Whether two texts of a node are the same but for when dbt has parsed it."""
+    if text == other:
+        return True
+    one, two = bytes(text), bytes(other)
+    # In a string the quotes would be escaped, so that it is a key. If there is only one, and the node
+    # itself has it, then it is the node's; and as both begin alike, it is in both.
+    if one.count(_CREATED_AT) != 1 or _decode_created(text).created_at is None:
+        return False
+    start = one.index(_CREATED_AT)
+    ends = _NUMBER.match(one, start), _NUMBER.match(two, start)
+    return (
+        ends[0] is not None
+        and ends[1] is not None
+        and one[:start] == two[:start]
+        and one[ends[0].end() :] == two[ends[1].end() :]
+    )
+
+
+_CREATED_AT: Final = b'"created_at"'
+_NUMBER: Final = re.compile(rb'"created_at"\s*:\s*[0-9][0-9.eE+-]*(?=\s*[,}])')
+_decode_node: Final = msgspec.json.Decoder(_WithRawColumns).decode
+_decode_created: Final = msgspec.json.Decoder(_WhenCreated).decode
 
 
 # --- what the manifest means -----------------------------------------------------------------------
@@ -404,10 +502,13 @@ def _metadata(raw: msgspec.Raw, path: Path) -> Metadata:
     return metadata
 
 
-def _complete(nodes: dict[str, Node], resource_type: str) -> None:
-    """Fill in what dbt versions say in different places, or not at all.
+def _complete(
+    nodes: dict[str, Node], resource_type: str, disabled: Collection[str]
+) -> Iterator[str]:
+    """Fill in what dbt versions say in different places, or not at all; yields the nodes that are idle.
 
-    Nobody else has seen these nodes: they are still being read.
+    dbt keeps the generic tests of a node that dbt_project.yml disables, and some that are disabled
+    themselves, and never compiles them. Nobody else has seen these nodes: they are still being read.
     """
     for unique_id, node in nodes.items():
         if node.unique_id != unique_id:
@@ -424,6 +525,12 @@ def _complete(nodes: dict[str, Node], resource_type: str) -> None:
             force_setattr(node, "group", group)
         if node.access is None and (access := config.get("access")) is not None:
             force_setattr(node, "access", access)
+        # `refs` and `sources` say what refers to what, in the order of the code.
+        depends_on = node.depends_on
+        depends_on.nodes.sort()
+        depends_on.macros.sort()
+        if node.attached_node in disabled or config.get("enabled") is False:
+            yield unique_id
 
 
 def _compiled_files(
@@ -467,7 +574,8 @@ def _hidden(
     """The nodes of the package `OWN` that nothing else reads: they are no part of what one asks about."""
     if metadata.project_name == OWN or shows_own():
         return {}
-    own = {unique_id for unique_id, node in nodes.items() if node.package_name == OWN}
+    ids = [unique_id for unique_id in nodes if f".{OWN}." in unique_id]  # the package is in the id
+    own = {unique_id for unique_id in ids if nodes[unique_id].package_name == OWN}
     if not own:
         return {}
 
@@ -542,14 +650,11 @@ def _likely_name(nodes: dict[str, Node]) -> str | None:
 
 def _run_results(
     content: bytes, path: Path, nodes: dict[str, Node], others: Collection[str], notes: list[str]
-) -> _RunResults:
+) -> list[RunResult]:
     run = decode(content, _RunResults, path)
-    of_project = [
-        item for item in run.results if item.unique_id in nodes or item.unique_id in others
-    ]
-    if run.results and not of_project:
+    results = [item for item in run.results if item.unique_id in nodes]
+    if run.results and not (results or any(item.unique_id in others for item in run.results)):
         notes.append("run_results.json names no node of this manifest; it is ignored")
-    run.results = [item for item in run.results if item.unique_id in nodes]
-    for item in run.results:
+    for item in results:
         item.invocation_id = run.metadata.invocation_id or ""
-    return run
+    return results

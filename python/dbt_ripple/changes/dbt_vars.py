@@ -120,8 +120,8 @@ class _Side:
     def run_args(self) -> dict[str, Any]:
         """The arguments of the command that wrote the manifest; empty where they are not known."""
         invocation = self.project.metadata.invocation_id
-        runs = {result.invocation_id for result in self.project.run_results}
-        return self.project.run_args if invocation and runs <= {invocation} else {}
+        known = invocation and self.project.run_invocation == invocation
+        return self.project.run_args if known else {}
 
     @cached_property
     def arguments(self) -> str | None:

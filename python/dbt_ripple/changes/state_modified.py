@@ -65,6 +65,8 @@ def modified_macros(base: dict[str, Macro], head: dict[str, Macro]) -> set[str]:
 
 
 def _same(then: Node | None, now: Node) -> bool:
+    if then is now:
+        return True
     if now.resource_type == "source":
         return then is None or _same_source(then, now)
     if then is None:

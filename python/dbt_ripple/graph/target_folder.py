@@ -28,7 +28,7 @@ from dbt_ripple.artifacts import (
     read_files,
     read_project,
 )
-from dbt_ripple.artifacts.read_artifacts import shows_own
+from dbt_ripple.artifacts.read_artifacts import OtherSide, shows_own
 from dbt_ripple.graph.analysis_coverage import STAGES, AnalysisCoverage, analysis_coverage
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import Edges, PackedEdges, pack_edges, unpack_edges
@@ -69,9 +69,10 @@ class TargetFolder:
         sources_of: another folder, of whose ``catalog.json`` the columns of the sources are taken in
             place of all that one of this folder says. So a side without a catalog can be compared
             with one that has it: what is outside the project is the same for both.
-        late: as for `read_project`.
+        late: as for `read_project`; and the text of the manifest is kept until a side like this one
+            is read.
         like: another side of the project. What the analyses of both that are kept say alike is one
-            object in both.
+            object in both; if that side is `late`, what both manifests say alike, too.
 
     Attributes:
         declared: the assets around the project, as far as they were asked for.
@@ -108,8 +109,9 @@ class TargetFolder:
         self._seen: _Seen | None = None
         self._analyses: dict[_Asked, Analysis] = {}
         self._like = like
+        self._manifest: bytes | None = None
         self._raw_analyses: dict[_Asked, tuple[_RawAnalysis, Analysis]] = {}
-        if cache is not None or sources_of is not None:
+        if cache is not None or sources_of is not None or late:
             self._held = read_files(folder)
         if sources_of is not None:
             self._held["catalog.json"] = (sources_of / "catalog.json").read_bytes()
@@ -155,12 +157,14 @@ class TargetFolder:
         """The project, decoded."""
         started = time.perf_counter()
         preread, self._held = self._held, {}
+        if self._late and self._like is None:
+            self._manifest = preread["manifest.json"]
         project = whole = read_project(
             self.folder,
             preread,
             late=self._late,
             seen_as_written=self._seen is not None and self._seen.as_written,
-            like=self._like.project if self._like is not None and self._like.was_read else None,
+            like=self._like.as_other_side() if self._like is not None else None,
         )
         if self._seen is not None:
             project = whole = project.having(with_statements=self._seen.with_statements)
@@ -183,6 +187,11 @@ class TargetFolder:
             self._on_read(project)
         self.read_seconds += time.perf_counter() - started
         return project
+
+    def as_other_side(self) -> OtherSide | None:
+        """What the next side shares with this one; once, because the text is not kept after that."""
+        text, self._manifest = self._manifest, None
+        return None if text is None else OtherSide(self.project, text)
 
     def summary(self) -> AnalysisCoverage:
         """How well the project can be seen.

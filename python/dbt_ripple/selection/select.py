@@ -307,7 +307,7 @@ def _unit_test_differs(base: Project, node: Node) -> bool:
 
 
 def _settings_changed(before: Node, now: Node) -> list[str]:
-    if before.config == now.config:
+    if before is now or before.config == now.config:
         return []
     then, here = of_test(before), of_test(now)
     return [name for name in {**then, **here} if then.get(name) != here.get(name)]

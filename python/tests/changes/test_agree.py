@@ -76,6 +76,7 @@ def side(folder: Path, which: str, *nodes: Node, macros: tuple[Macro, ...] = ())
         children={},
         macros={m.unique_id: m for m in (RUN_QUERY, STATEMENT, *macros)},
         run_args={"vars": {}, "project_dir": str(folder), "which": which},
+        run_invocation=which,
     )
 
 

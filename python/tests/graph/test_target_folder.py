@@ -17,6 +17,7 @@ from graph.test_warm import FIXTURES, told
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.artifacts.columns_on_demand import ColumnsOnDemand
 from dbt_ripple.artifacts.project import Column
+from dbt_ripple.artifacts.read_artifacts import _say_the_same
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.analysis_coverage import AnalysisCoverage, analysis_coverage
@@ -375,30 +376,95 @@ def test_what_two_sides_say_alike_is_one_object(folder: Path) -> None:
         assert changed[0].rows_fingerprint != changed[1].rows_fingerprint
 
 
-@pytest.mark.parametrize("decoded", [False, True])
 @pytest.mark.parametrize("cached", [False, True])
-def test_columns_that_two_sides_declare_alike_are_one_object(
-    folder: Path, decoded: bool, cached: bool
-) -> None:
+def test_nodes_that_two_sides_say_alike_are_one_object(folder: Path, cached: bool) -> None:
     edit(folder, lambda _: None)  # so that both are written alike
     other = folder.parent / "other"
     shutil.copytree(folder, other)
 
-    def another_type(manifest: Manifest) -> None:
-        manifest["nodes"]["model.shop.stg_orders"]["columns"]["amount"].update(data_type="int")
+    def edited(manifest: Manifest) -> None:
+        nodes = manifest["nodes"]
+        nodes["model.shop.stg_orders"]["columns"]["amount"].update(data_type="int")
+        nodes["model.shop.time_spine"]["config"]["tags"] = ["new"]
+        nodes["model.shop.new"] = {**nodes["model.shop.stg_orders"], "name": "new"}
+        del nodes["model.shop.new"]["unique_id"]
+        for node in (*nodes.values(), *manifest["sources"].values()):
+            node["created_at"] += 1.5  # as where dbt has parsed each side by itself
 
-    edit(other, another_type)
+    edit(other, edited)
+    alone = of_nodes(read_project(folder)), of_nodes(read_project(other))
     for _ in range(2):
         with Cache(folder.parent / "cache") as cache:
-            one = TargetFolder(folder, cache if cached else None)
+            one = TargetFolder(folder, cache if cached else None, late=True)
+            there = one.project.nodes
             two = TargetFolder(other, cache if cached else None, like=one)
-            for node in one.project.nodes.values() if decoded else ():
-                list(node.columns)
-            there, here = one.project.nodes, two.project.nodes
+            here = two.project.nodes
+        assert (of_nodes(one.project), of_nodes(two.project)) == alone
+        new = {"model.shop.stg_orders", "model.shop.time_spine", "model.shop.new"}
+        read_at_once = {u for u in here if u.split(".")[0] in (*READ_AT_ONCE, "test")}
+        assert {u for u in here if here[u] is there.get(u)} == read_at_once - new
+        assert one.as_other_side() is None  # the text is kept for one other side
+
+
+READ_AT_ONCE = ("analysis", "model", "operation", "seed", "snapshot", "source")
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "same"),
+    [
+        ({"created_at": 1.5}, {"created_at": 2.5e3}, True),
+        ({"created_at": 1.5, "a": 1}, {"created_at": 2, "a": 2}, False),
+        ({"a": 1, "created_at": 1.5}, {"a": 2, "created_at": 1.5}, False),
+        ({"meta": {"created_at": 1}}, {"meta": {"created_at": 2}}, False),
+        ({"meta": {"created_at": 1}, "created_at": 1}, {"meta": {"created_at": 2}}, False),
+        (
+            {"meta": {"created_at": 1}, "created_at": 1},
+            {"meta": {"created_at": 2}, "created_at": 2},
+            False,
+        ),
+        ({"raw": '"created_at": 1', "created_at": 1}, {"raw": '"created_at": 2'}, False),
+        (
+            {"raw": '"created_at": 1', "created_at": 1},
+            {"raw": '"created_at": 1', "created_at": 2},
+            True,
+        ),
+        ({"created_at": 1}, {"created_at": "1"}, False),
+        ({"created_at": 1}, {"created_at": [1, 2]}, False),
+        ({"created_at": 1}, {"created_at": 1, "more": 1}, False),
+        ({"created_at": 1}, {}, False),
+        ({}, {"created_at": 1}, False),
+    ],
+)
+def test_only_when_a_node_was_parsed_does_not_count(
+    then: dict[str, Any], now: dict[str, Any], same: bool
+) -> None:
+    texts = (msgspec.Raw(json.dumps(node).encode()) for node in (then, now))
+    assert _say_the_same(*texts) is same
+
+
+def test_what_is_kept_of_another_side_is_not_written_into(folder: Path) -> None:
+    """A disabled model on head takes its tests with it; base keeps them."""
+    edit(folder, lambda _: None)
+    other = folder.parent / "other"
+    shutil.copytree(folder, other)
+    attached: list[str] = []
+
+    def disabled(manifest: Manifest) -> None:
+        model = "model.shop.stg_orders"
+        manifest["disabled"][model] = [manifest["nodes"].pop(model)]
+        attached.extend(
+            u for u, node in manifest["nodes"].items() if node.get("attached_node") == model
+        )
+
+    edit(other, disabled)
+    one = TargetFolder(folder, late=True)
+    there = of_nodes(one.project)
+    two = TargetFolder(other, like=one)
+    assert attached
+    assert not two.project.nodes.keys() & {*attached}
+    assert two.project.disabled == read_project(other).disabled
     assert of_nodes(two.project) == of_nodes(read_project(other))
-    assert here["model.shop.stg_orders"].columns != there["model.shop.stg_orders"].columns
-    shared = {u for u in here if here[u].columns and here[u].columns is there[u].columns}
-    assert shared == {u for u in here if here[u].columns} - {"model.shop.stg_orders"}
+    assert of_nodes(one.project) == there
 
 
 @pytest.mark.parametrize("differs", [False, True])
