@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -126,10 +127,6 @@ class _WithNodeTexts(_AsWritten):
     sources: dict[str, msgspec.Raw] = {}  # type: ignore[assignment]
 
 
-class _WhenCreated(msgspec.Struct):
-    created_at: float | None = None
-
-
 class OtherSide(NamedTuple):
     """Another state of a project that was read before, and the text of its manifest."""
 
@@ -189,8 +186,8 @@ def read_project(
             rest is raised then, and noted then.
         seen_as_written: whether this manifest was read before, by this version, and was
             `Project.as_written`: then the columns of a node are decoded when they are asked for.
-        like: another state of the project: a node of which both manifests say the same is one object
-            in both, decoded once. When dbt has parsed it (``created_at``) does not count.
+        like: another state of the project. A node of which both manifests have the same text may be
+            one object in both, decoded once.
 
     Returns:
         The project.
@@ -237,7 +234,7 @@ def _read(
     shared: Mapping[str, dict[str, Node]] = {}
     as_written = True
     try:
-        if like is None or not _may_be_shared(like.project):
+        if like is None or not _may_be_shared(content, like):
             manifest = _as_written(content, seen_as_written)
         else:
             manifest, shared = _as_written_like(content, seen_as_written, like)
@@ -415,10 +412,10 @@ def _as_written_like(
         new: dict[str, Node] = {}
         same: dict[str, Node] = {}
         for unique_id, text in getattr(manifest, section).items():
-            if unique_id in before and _say_the_same(texts_there[unique_id], text):
+            if unique_id in before and texts_there[unique_id] == text:
                 same[unique_id] = before[unique_id]
             else:
-                new[unique_id] = node = _decode_node(text)
+                new[unique_id] = node = msgspec.json.decode(text, type=_WithRawColumns)
                 _take_columns(node, was_seen)
         shared[section] = same
         setattr(manifest, section, new)
@@ -436,34 +433,23 @@ def _take_columns(node: _WithRawColumns, was_seen: bool) -> None:
     force_setattr(node, "columns", columns)
 
 
-def _may_be_shared(project: Project) -> bool:
-    """Whether nodes are what the manifest says of them: dbt 2 has their SQL in other files."""
-    return project.as_written and not (project.metadata.dbt_version or "").startswith("2.")
+def _may_be_shared(content: bytes, like: OtherSide) -> bool:
+    """Whether it pays to look for nodes of which another manifest says the same.
 
-
-def _say_the_same(text: msgspec.Raw, other: msgspec.Raw) -> bool:
-    """Whether two texts of a node are the same but for when dbt has parsed it."""
-    if text == other:
-        return True
-    one, two = bytes(text), bytes(other)
-    # In a string the quotes would be escaped, so that it is a key. If there is only one, and the node
-    # itself has it, then it is the node's; and as both begin alike, it is in both.
-    if one.count(_CREATED_AT) != 1 or _decode_created(text).created_at is None:
+    It does where dbt has parsed both sides together, as it does on a machine that keeps its partial
+    parse: else each node has another ``created_at``. Nodes of dbt 2 have their SQL in other files.
+    """
+    if not like.project.as_written or (like.project.metadata.dbt_version or "").startswith("2."):
         return False
-    start = one.index(_CREATED_AT)
-    ends = _NUMBER.match(one, start), _NUMBER.match(two, start)
-    return (
-        ends[0] is not None
-        and ends[1] is not None
-        and one[:start] == two[:start]
-        and one[ends[0].end() :] == two[ends[1].end() :]
+    ours, theirs = (
+        {match[0] for match in islice(_CREATED.finditer(text), _PROBED)}
+        for text in (content, like.manifest)
     )
+    return not ours.isdisjoint(theirs)
 
 
-_CREATED_AT: Final = b'"created_at"'
-_NUMBER: Final = re.compile(rb'"created_at"\s*:\s*[0-9][0-9.eE+-]*(?=\s*[,}])')
-_decode_node: Final = msgspec.json.Decoder(_WithRawColumns).decode
-_decode_created: Final = msgspec.json.Decoder(_WhenCreated).decode
+_CREATED: Final = re.compile(rb'"created_at"\s*:\s*[0-9][0-9.eE+-]*')
+_PROBED: Final = 100
 
 
 # --- what the manifest means -----------------------------------------------------------------------

@@ -331,9 +331,6 @@ class _CachedRawAnalysis(msgspec.Struct, array_like=True):
     edges: PackedEdges
 
 
-_decode_node: Final = msgspec.msgpack.Decoder(NodeAnalysis).decode
-
-
 _NOTHING: Final = _RawAnalysis({}, [], {}, {}, {}, [], {}), Analysis({}, [], [], {})
 
 
@@ -343,10 +340,9 @@ def _unpack(
     decoded_before: Mapping[str, NodeAnalysis],
 ) -> dict[str, NodeAnalysis]:
     """Nodes decoded; what another side says in the same bytes is taken from there."""
+    decode = msgspec.msgpack.Decoder(NodeAnalysis).decode
     return {
-        unique_id: decoded_before[unique_id]
-        if raw_before.get(unique_id) == raw
-        else _decode_node(raw)
+        unique_id: decoded_before[unique_id] if raw_before.get(unique_id) == raw else decode(raw)
         for unique_id, raw in packed.items()
     }
 
