@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,12 +31,11 @@ def test_no_turns_are_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("most", "code"), [("1000", 0), ("0.001", 1)])
-def test_both_are_timed_and_a_limit_decides(most: str, code: int) -> None:
+def test_both_are_timed_and_a_limit_decides() -> None:
     small = ["--models", "20", "--select-models", "0", "--gate-models", "20", "--repeat", "1"]
-    done = against("HEAD", *small, "--most", most)
-    assert done.returncode == code, done.stderr
+    done = against("HEAD", *small, "--most", "0.001")
+    assert done.returncode == 1, done.stderr
     rows = [line for line in done.stdout.splitlines() if " models" in line]
     assert [row.split(",")[0] for row in rows] == ["| analyze"] * 3 + ["| select", "| gate"]
     assert all(float(cell) > 0 for row in rows for cell in row.split("|")[2:5])
-    assert ("a ratio is" in done.stderr) == bool(code)
+    assert re.search(r"a ratio is \d+\.\d\d, above 0.001", done.stderr)
