@@ -412,7 +412,7 @@ def _as_written_like(
         new: dict[str, Node] = {}
         same: dict[str, Node] = {}
         for unique_id, text in getattr(manifest, section).items():
-            if unique_id in before and texts_there[unique_id] == text:
+            if unique_id in before and texts_there.get(unique_id) == text:
                 same[unique_id] = before[unique_id]
             else:
                 new[unique_id] = node = msgspec.json.decode(text, type=_WithRawColumns)
