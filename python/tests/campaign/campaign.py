@@ -35,7 +35,7 @@ from judge import Judge
 from mutations import QUERY_KINDS, Mutator
 from refactors import CATALOGUE, IN_OTHER_WORDS, Refactor
 from report import Count, Refactored, Report, table
-from world import Edit, Outcome, TooLong, World
+from world import Edit, Outcome, TooLong, Unreadable, World
 from worlds import lab, shop, shop_on_spark
 
 from dbt_ripple.selection.models_to_build import inlined_by
@@ -248,7 +248,7 @@ def made(
             continue
         try:
             outcome = world.try_head(edit[1], look)
-        except TooLong:
+        except (TooLong, Unreadable):
             report.kinds.setdefault(kind, Count()).given_up += 1
             continue
         done += 1
@@ -354,7 +354,11 @@ def refactor(
             if any(u in analysed and analysed[u].status == "opaque" for u in texts):
                 count.opaque += 1  # a text that is not seen through is compared as text
                 continue
-            outcome = world.try_head(changes)
+            try:
+                outcome = world.try_head(changes)
+            except Unreadable:
+                count.not_one += 1
+                continue
             own = {*changes.sql, *(n.unique_id for n in changes.added)}
             if outcome.tests or outcome.unbuilt or outcome.relations - own:
                 # It reaches further than it may: somebody hands on all columns, for instance.

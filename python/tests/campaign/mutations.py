@@ -164,7 +164,10 @@ class Mutator:
         """A query's text with one edit of a kind."""
         if kind in WORD_KINDS:
             return self.edit_words(kind, sql)
-        tree, inlined = without_inlined(sqlglot.parse_one(sql, dialect=self.dialect))
+        try:
+            tree, inlined = without_inlined(sqlglot.parse_one(sql, dialect=self.dialect))
+        except sqlglot.ParseError:  # DuckDB reads more than sqlglot, as `[]::integer[]`
+            return None
         before = tree.sql("duckdb")
         try:
             edited = self.edit_tree(kind, tree)

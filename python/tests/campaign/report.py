@@ -35,7 +35,8 @@ class Count:
         truly_models: see there.
         due: tests that run with ``--cutoff`` and differ, were edited or read something that differs.
         due_models: likewise, of models.
-        given_up: edits that took too long or made too many rows; not among those tried.
+        given_up: edits that took too long, made too many rows or were written as sqlglot cannot read
+            them; not among those tried.
     """
 
     tried: int = 0

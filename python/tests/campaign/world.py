@@ -46,6 +46,10 @@ class TooLong(Exception):  # noqa: N818 - it says what happened
     """An edit whose build took longer than its engine may, or made too many rows."""
 
 
+class Unreadable(Exception):  # noqa: N818
+    """An edit whose text sqlglot, which wrote it, cannot read."""
+
+
 @dataclass
 class Edit:
     """What head says instead of base.
@@ -316,8 +320,12 @@ class World:
 
         Raises:
             TooLong: it was given up.
+            Unreadable: so that it is not known what the edit reads.
         """
-        head = self.head(edit)
+        try:
+            head = self.head(edit)
+        except sqlglot.ParseError as error:
+            raise Unreadable(str(error)) from error
         outcome = Outcome(head)
         timer = threading.Timer(self.engine.time_limit, self.engine.interrupt)
         timer.start()
