@@ -131,6 +131,10 @@ COMMA_IS_A_JOIN: Final = frozenset({"databricks", "spark"})
 """Dialects in which what stands behind a comma is joined from left to right as behind a CROSS JOIN, so
 that USING and NATURAL behind it look at all before it (Spark: unless spark.sql.ansi.relationPrecedence)."""
 
+COMMA_ENDS_JOINS: Final = frozenset({"duckdb", "postgres"})
+"""Dialects in which NATURAL looks at what stands behind the last comma only, and no JOIN but CROSS JOIN
+goes without a condition."""
+
 ORDERED_BY_ANY_BRANCH: Final = frozenset({"duckdb"})
 """Dialects in which ORDER BY after a set operation knows the names of every branch, by position."""
 

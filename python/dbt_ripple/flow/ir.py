@@ -191,7 +191,10 @@ class Source(msgspec.Struct, array_like=True, gc=False):
 
 
 class FromItem(msgspec.Struct, array_like=True, gc=False):
-    """One step of a left-deep FROM tree: a source, or a nested (parenthesised) list of steps."""
+    """One step of a left-deep FROM tree: a source, or a nested (parenthesised) list of steps.
+
+    ``comma`` is whether it stands behind a comma, or perhaps behind a JOIN that has no condition.
+    """
 
     source: int
     kind: str
@@ -199,6 +202,7 @@ class FromItem(msgspec.Struct, array_like=True, gc=False):
     conds: Sequence[LoweredExpr] = ()
     using: Sequence[str] = ()
     natural: bool = False
+    comma: bool = False
 
 
 class StructShape(msgspec.Struct, array_like=True, gc=False, tag="h"):

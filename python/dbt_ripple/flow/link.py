@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from dbt_ripple.flow.alias_resolution import (
+    COMMA_ENDS_JOINS,
     COMMA_IS_A_JOIN,
     LATERAL_UNSAID,
     LOOKS_FARTHER,
@@ -604,7 +605,9 @@ class _Linker:
         side_key = b""
         joins: tuple[bytes, ...] = ()
         members: list[int] = []
-        tree = 0  # where among the members those begin that stand behind the last comma
+        # Where among the members those begin that stand behind the last comma, and behind the last
+        # comma or CROSS JOIN.
+        behind_comma = tree = 0
         order = incidental = b""
         known_constraints = self.known_constraints
         linked: dict[int, Relation] = {}
@@ -668,9 +671,18 @@ class _Linker:
             using = item.using
             if item.kind == "CROSS" and self.dialect not in COMMA_IS_A_JOIN:
                 tree = len(members)
+                behind_comma = tree if item.comma else behind_comma
             if item.natural:
-                using = self.natural(env, members[tree:], side)
-                relations = [relation_of(env, i) for i in (*members[tree:], *side)]
+                using = self.natural(env, members[behind_comma:], side)
+                farther = () if self.dialect in COMMA_ENDS_JOINS else members[:behind_comma]
+                relations = [
+                    relation_of(env, i) for i in (*farther, *members[behind_comma:], *side)
+                ]
+                for key in self.natural(env, [*farther], side) if farther else ():
+                    # It may be a comma that is looked behind, or a JOIN without a condition.
+                    columns = [env.listed_column(i, key) for i in (*farther, *side)]
+                    fp, deps = combine([column for column in columns if column is not None])
+                    conditions.append((digest(b"natural", fp), deps))
                 if any(r.unlisted for r in relations):
                     # They may share any column: the condition is all of both sides.
                     whole: Deps = {}

@@ -1256,10 +1256,11 @@ class _Lowering(Expressions):
             words.append("OUTER APPLY")
         if node.this.args.get("laterals"):
             raise Unsupported("LATERAL VIEW inside a join")
-        if not words and not args.get("on") and not args.get("using") and not natural:
+        comma = not (words or args.get("on") or args.get("using") or natural)
+        if comma:
             words = ["CROSS"]
         item = self.from_item(node.this, " ".join(words) or "INNER")
-        item.natural = natural
+        item.natural, item.comma = natural, comma
         if args.get("using"):
             for key in listed(args["using"]):
                 if isinstance(key, exp.Column):

@@ -299,6 +299,18 @@ ONCE_MISSED = [
             "select k, replace(s, 'x' collate nocase, 'y') s from b",
         )
     ),
+    (
+        "from (values (2)) t1(x) cross join (c) natural join b t3(x, s)",
+        "from (values (2)) t1(k) cross join (c) natural join b t3(x, s)",
+    ),
+    (
+        "from (values (2)) t1(x) cross join (c) natural join b t3(x)",
+        "from (values (2)) t1(x) cross join (c) natural join b t3(id)",
+    ),
+    (
+        "with q as (select k, v from a) select x from q as t(x, y)",
+        "with q as (select k, v from a) select x from q as t(y, x)",
+    ),
 ]
 
 
@@ -312,6 +324,23 @@ def test_what_was_missed_once_is_not_missed_again(fuzzer: Fuzzer, one: str, othe
     verdict_ = judge(base, head, before, now, "duckdb")
     assert verdict_.differed
     assert verdict_.missed == ""
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "with q as (from a semi join b as t(k, k) on a.id = t.k) "
+        "select t4.d as x, t4.* from q as t3 full join q as t4 on t3.id = t4.k",
+        "with q as (select k, v from a) select t.x, u.x from q t(x, y) join q u(y, x) on t.y = u.y",
+    ],
+)
+def test_what_is_rewritten_keeps_the_names_of_columns(fuzzer: Fuzzer, sql: str) -> None:
+    base = fuzzer.engine.run(sql)
+    assert isinstance(base, Result)
+    missed, before = len(fuzzer.report.misses), fuzzer.report.reworded
+    fuzzer.reword(0, sql, base)
+    assert fuzzer.report.reworded == before + 1
+    assert len(fuzzer.report.misses) == missed
 
 
 def test_some_hundred_pairs_without_a_miss() -> None:

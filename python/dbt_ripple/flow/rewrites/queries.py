@@ -233,7 +233,7 @@ def inlined(node: exp.With, rewriting: Rewriting) -> Any:
             if sees_order(body, rewriting.dialect):
                 continue
         for i, read in enumerate(reads):
-            alias = exp.TableAlias(this=exp.to_identifier(read.alias_or_name))
+            alias = _alias_named(read, read.alias_or_name)
             copy = body.copy()
             if i:
                 _rename_sources(copy, rewriting)
@@ -258,9 +258,17 @@ def _rename_sources(query: Any, rewriting: Rewriting) -> None:
         for column in query.find_all(exp.Column):
             if column.table == alias:
                 column.set("table", exp.to_identifier(new))
-        source.set("alias", exp.TableAlias(this=exp.to_identifier(new)))
+        source.set("alias", _alias_named(source, new))
         if alias in rewriting.types:
             rewriting.types[new] = rewriting.types[alias]
+
+
+def _alias_named(source: Any, name: str) -> exp.TableAlias:
+    """The alias of a source under this name, with the names that it gives its columns."""
+    alias = source.args.get("alias")
+    alias = exp.TableAlias() if alias is None else alias.copy()
+    alias.set("this", exp.to_identifier(name))
+    return alias
 
 
 @rule("a subquery within its query", exp.Select, of_sources=True)
