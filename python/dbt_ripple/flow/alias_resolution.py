@@ -124,6 +124,16 @@ MERGED_IN_PLACE: Final = frozenset({"duckdb"})
 LOOKS_FARTHER: Final = frozenset({"databricks", "duckdb", "spark"})
 """Dialects that look for `a.b` in the queries around where the nearest relation a has no column b."""
 
+ROW_FIRST: Final = frozenset({"duckdb"})
+"""Dialects in which the name of a relation, as a value its row, is found right behind the columns of its
+query: before an alias of the select list, and before all of a query around."""
+
+ROW_LAST: Final = frozenset(
+    {"athena", "databricks", "mysql", "oracle", "postgres", "presto", "snowflake", "spark", "sqlite",
+     "trino", "tsql"}
+)  # fmt: skip
+"""Dialects in which it is found behind all other meanings, or is none. Elsewhere both count."""
+
 LATERAL_UNSAID: Final = frozenset({"duckdb"})
 """Dialects in which a query in FROM may read what stands before it there without the word LATERAL."""
 

@@ -84,6 +84,8 @@ _ORDERED_SETS: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Mode, exp.Me
 _LOGIC_TYPES: Final = (exp.And, exp.Or)
 _CHAIN_TYPES: Final = frozenset({exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
 _BINARY_TYPES: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Mod)
+_QUANTIFIERS: Final = frozenset({exp.All, exp.Any, exp.Anonymous})
+_QUANTIFIER_NAMES: Final = frozenset({"all", "any", "some"})
 _GENERATOR_TYPES: Final = tuple(
     t
     for t in vars(exp).values()
@@ -429,6 +431,8 @@ class Expressions:
         left = self.expr(args["this"], kind)
         right = self.expr(args["expression"], kind)
         tag = _TAGS[type(node)]
+        if type(args["expression"]) in _QUANTIFIERS and is_quantified(node):
+            return merkle([b"quantified", tag, left, right])
         if tag in COMPARED and type(left) is bytes and type(right) is bytes:
             return compared(tag, left, right)
         return merkle([tag, b"this", left, b"expression", right])
@@ -1460,6 +1464,18 @@ def written(value: Any) -> bytes:
     if isinstance(value, list):
         return b"[" + b",".join(map(written, value)) + b"]"
     return repr(value).encode()
+
+
+def is_quantified(comparison: Any) -> bool:
+    """Whether a value is compared with any or all of several: `a = all (select ...)`, `a = some(list)`.
+
+    It does not say of the value what `a = b` says. sqlglot takes the words for functions where a
+    list follows them.
+    """
+    other = comparison.args.get("expression")
+    return isinstance(other, (exp.Any, exp.All)) or (
+        isinstance(other, exp.Anonymous) and str(other.this).lower() in _QUANTIFIER_NAMES
+    )
 
 
 def one_of(source: int | None) -> int | None:

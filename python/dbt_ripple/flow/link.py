@@ -18,6 +18,8 @@ from dbt_ripple.flow.alias_resolution import (
     LOOKS_FARTHER,
     MERGED_IN_PLACE,
     ORDERED_BY_ANY_BRANCH,
+    ROW_FIRST,
+    ROW_LAST,
     SUBQUERY,
     resolution,
 )
@@ -180,6 +182,8 @@ class _Linker:
         self.folds = folds(dialect)
         self.in_subquery = resolution(dialect)[SUBQUERY]
         self.looks_farther = dialect in LOOKS_FARTHER
+        self.row_first = dialect in ROW_FIRST
+        self.row_last = dialect in ROW_LAST
         self.ctes: list[Relation | None] = [None] * ctes
         self.missing: dict[str, set[str]] = {}
         self.unknown: Reason | None = None

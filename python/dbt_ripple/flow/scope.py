@@ -56,6 +56,8 @@ class QueryLinker(Protocol):
     in_subquery: int
     """What a subquery sees of the query around (`flow.alias_resolution`)."""
     looks_farther: bool
+    row_first: bool
+    row_last: bool
     """Whether `a.b` may be of a farther relation a, where the nearest has no b (`flow.alias_resolution`)."""
     correlated: int
     """How often a query has read a column of one around it."""
@@ -388,6 +390,9 @@ class Env:
                 key = self.listed_column(i, ref.key) if self.visible[i] else None
                 if key is not None and key[0] in self.keys:
                     return key
+            row = self.unqualified(ref)[0] if self.keys and self.linker.row_first else None
+            if row is not None and row[0] in self.keys:
+                return row
         alias = self.alias(ref, ref.outputs) if rule > SOURCE_FIRST else None
         if alias is not None and rule != EITHER:
             return alias
@@ -408,14 +413,8 @@ class Env:
                 columns.append(self.around(listed, up))
                 break
             columns.extend(self.around(c, up) for c in unknown)
-            if unknown:  # or no column at all, but a source as one value
-                for i, source in enumerate(env_.sources):
-                    if (
-                        source.alias == ref.key
-                        and env_.visible[i]
-                        and env_.relations[i] is not None
-                    ):
-                        columns.append(self.around(env_.row_of(i), up))
+            if unknown or not (self.linker.row_first or self.linker.row_last):
+                columns.extend(self.around(row, up) for row in env_.rows_named(ref.key))
             if up == 0 and rule == SOURCE_FIRST:
                 alias = self.alias(ref, ref.outputs)
                 if alias is not None:
@@ -436,9 +435,9 @@ class Env:
         env_ = self
         up = 0
         while env_ is not None:
-            for i, source in enumerate(env_.sources):
-                if source.alias == ref.key and env_.visible[i] and env_.relations[i] is not None:
-                    return self.around(env_.row_of(i), up)
+            rows = env_.rows_named(ref.key)
+            if rows:
+                return self.around(combine(rows), up)
             env_ = env_.parent
             up += 1
         is_of_table = any(type(source.rel) is Table for source in self.sources)
@@ -530,11 +529,7 @@ class Env:
                 alias = env.alias(ref, ref.outputs)
                 if alias is not None:
                     columns.append(alias)
-            columns += [
-                env.row_of(i)
-                for i, source in enumerate(env.sources)
-                if source.alias == ref.key and env.relations[i] is not None
-            ]
+            columns += env.rows_named(ref.key)
             if columns:
                 return combine([outer(column, up) for column in columns])
             env = env.parent
@@ -542,7 +537,11 @@ class Env:
         return digest(b"name", ref.key.encode()), NOTHING
 
     def unqualified(self, ref: Ref) -> tuple[Column | None, list[Column]]:
-        """The source column of a bare name, or the candidates of sources not fully known."""
+        """The source column of a bare name, or the candidates of sources not fully known.
+
+        Where no source has such a column, a source of that name may be meant, as one value
+        (`alias_resolution.ROW_FIRST`).
+        """
         key = ref.key
         merged = self.merged.get(key)
         if merged is not None:
@@ -561,6 +560,9 @@ class Env:
                 column = relation.get(key, ref.name)
                 if column is not None:
                     unknown.append(self.wrap(i, column))
+        rows = self.rows_named(key) if self.linker.row_first else []
+        if rows and not unknown:
+            return combine(rows), []
         return None, unknown
 
     def merges(self, key: str, source: int) -> bool:
@@ -648,6 +650,14 @@ class Env:
                     deps[k] = deps.get(k, 0) | compose(TRANSFORMATION, mask)
             parts.append(ColumnsThroughStar(self, source, excluded).fp())
         return digest(b"row", *parts), deps
+
+    def rows_named(self, key: str) -> list[Column]:
+        """The sources of a name, each as one value."""
+        return [
+            self.row_of(i)
+            for i, source in enumerate(self.sources)
+            if source.alias == key and self.visible[i] and self.relations[i] is not None
+        ]
 
     def whole_row(self, ref: Ref) -> Column:
         excluded = frozenset(ref.name.split("\x1f")) if ref.name else frozenset()

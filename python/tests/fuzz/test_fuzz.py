@@ -311,6 +311,13 @@ ONCE_MISSED = [
         "with q as (select k, v from a) select x from q as t(x, y)",
         "with q as (select k, v from a) select x from q as t(y, x)",
     ),
+    ("select k as a, a as z from a", "select k as a, k as z from a"),
+    (
+        "select (select t from (select 1) u) z from b t",
+        "select (select t from (select 1) u) z from (select k as t from b)",
+    ),
+    ("select id from a where k = some([1, 2])", "select id from a where not (k <> some([1, 2]))"),
+    ("select id from a where not (k < all([1, 2]))", "select id from a where k >= all([1, 2])"),
 ]
 
 

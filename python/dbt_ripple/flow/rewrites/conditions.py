@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.expressions import written
+from dbt_ripple.flow.expressions import is_quantified, written
 from dbt_ripple.flow.rewrites.rules import (
     Rewriting,
     is_not_null,
@@ -67,9 +67,7 @@ def not_compared(node: exp.Not, rewriting: Rewriting) -> Any:
         opposite = _OPPOSITE_ORDER.get(type(inner))
     if opposite is None or any(isinstance(part, exp.Tuple) for part in inner.args.values()):
         return None
-    if any(isinstance(part, (exp.Any, exp.All)) for part in inner.args.values()):
-        return None
-    if len(inner.args) != 2:
+    if len(inner.args) != 2 or is_quantified(inner):
         return None
     return opposite(**inner.args)
 
@@ -150,7 +148,7 @@ def in_list(node: exp.In, rewriting: Rewriting) -> Any:
 def null_safe(node: exp.NullSafeEQ, rewriting: Rewriting) -> Any:
     """As a condition, `a is not distinct from b` is `a = b or (a is null and b is null)`."""
     one, other = node.this, node.expression
-    if not only_truth_counts(node) or len(node.args) != 2:
+    if not only_truth_counts(node) or len(node.args) != 2 or is_quantified(node):
         return None
     if not is_pure(node, rewriting.dialect) or isinstance(one, exp.Tuple):
         return None

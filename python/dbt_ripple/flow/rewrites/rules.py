@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.expressions import VOLATILE_TYPES
+from dbt_ripple.flow.expressions import VOLATILE_TYPES, is_quantified
 from dbt_ripple.flow.functions import functions
 
 MAX_ROUNDS: Final = 12
@@ -255,12 +255,12 @@ _STRICT_VALUES: Final = (exp.Sub, exp.Mul, exp.Neg)
 
 def operands_not_null(condition: Any) -> list[Any]:
     """The expressions that are not NULL where a condition is true."""
-    if any(isinstance(part, (exp.Any, exp.All)) for part in condition.iter_expressions()):
-        return []  # `a = all (select ...)` is true of no rows
     if is_not_null(condition):
         return _strictly_of(condition.this.this)
     if isinstance(condition, exp.Not) and isinstance(condition.this, (exp.Like, exp.ILike, exp.In)):
         condition = condition.this
+    if is_quantified(condition):
+        return []  # `a = all (select ...)` is true of no rows
     if isinstance(condition, _STRICT):
         return [*_strictly_of(condition.this), *_strictly_of(condition.expression)]
     if isinstance(condition, exp.In) and not condition.args.get("unnest"):
