@@ -56,9 +56,10 @@ class QueryLinker(Protocol):
     in_subquery: int
     """What a subquery sees of the query around (`flow.alias_resolution`)."""
     looks_farther: bool
+    """Whether `a.b` may be of a farther relation a, where the nearest has no b (`flow.alias_resolution`)."""
     row_first: bool
     row_last: bool
-    """Whether `a.b` may be of a farther relation a, where the nearest has no b (`flow.alias_resolution`)."""
+    """Where the name of a relation as a value its row is found (`flow.alias_resolution`)."""
     correlated: int
     """How often a query has read a column of one around it."""
 
