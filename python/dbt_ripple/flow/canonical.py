@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
@@ -107,12 +108,13 @@ def _canonical(
     if rewriting.reordered or any(RULES[name].moves for name in rewriting.used):
         relation, as_written = linked.relation, plain.relation
         fingerprints = (
-            as_written.rows_fp,
-            as_written.order,
-            as_written.incidental,
+            as_written.rows.fp,
+            as_written.rows.order,
+            as_written.rows.incidental,
             *as_written.fps,
         )
-        relation.incidental = digest(b"rewritten", relation.incidental, *fingerprints)
+        incidental = digest(b"rewritten", relation.rows.incidental, *fingerprints)
+        relation.rows = msgspec.structs.replace(relation.rows, incidental=incidental)
     return Canonical(linked, list(rewriting.used))
 
 
@@ -248,14 +250,12 @@ def _linked(
 def _is_same(linked: Linked | None, plain: Linked) -> bool:
     if linked is None:
         return False
-    one, other = linked.relation, plain.relation
-    return (one.keys, one.fps, one.rows_fp, one.order, one.incidental) == (
-        other.keys,
-        other.fps,
-        other.rows_fp,
-        other.order,
-        other.incidental,
-    )
+    return _seen_by_readers(linked.relation) == _seen_by_readers(plain.relation)
+
+
+def _seen_by_readers(relation: Relation) -> tuple[object, ...]:
+    rows = relation.rows
+    return (relation.keys, relation.fps, rows.fp, rows.order, rows.incidental)
 
 
 def _name_outputs(tree: Any, names: list[str]) -> None:
@@ -284,7 +284,7 @@ def _qualified(tree: Any, dialect: str, table: FindTable) -> Any:
         if len(parts) == 1 and parts[0] in ctes:
             continue
         relation = table(".".join(parts), ".".join(p.name for p in node.parts))
-        if relation.unlisted or relation.unresolved is None:
+        if relation.unlisted:
             return None
         if not node.alias:
             node.set("alias", exp.TableAlias(this=node.this.copy()))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from dbt_ripple.flow.clauses.set_operations import combine_branches
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
     GROUP_BY,
@@ -25,11 +26,10 @@ from dbt_ripple.flow.ir import (
     SetOp,
     Table,
 )
-from dbt_ripple.flow.relation import Deps, Relation, merge, through
+from dbt_ripple.flow.relation import Deps, OutputColumn, Relation, RowSet, merge, through
 
 if TYPE_CHECKING:
-    from dbt_ripple.flow.link import _Linker
-    from dbt_ripple.flow.scope import Env
+    from dbt_ripple.flow.scope import Env, QueryLinker
 
 _BAG: Final = "UNION ALL"
 _SET: Final = "UNION DISTINCT"
@@ -41,7 +41,7 @@ and a text with the other, or a text at once.
 """
 
 
-def unite(linker: _Linker, rel: SetOp, env: Env | None) -> Relation | None:
+def unite(linker: QueryLinker, rel: SetOp, env: Env | None) -> Relation | None:
     """UNIONs of any order: UNION ALL of all branches, sorted; UNION is DISTINCT over that.
 
     None where an operation is another one, or matches columns by name or by more than their places.
@@ -59,7 +59,7 @@ def unite(linker: _Linker, rel: SetOp, env: Env | None) -> Relation | None:
             branches, distinct = [_united(linker, branches, True)], False
         branches += (linker.rel(part, env) for part in _flat(branch, at_once))
         distinct = distinct or op == _SET
-    if any(b.unlisted or b.unresolved or len(b.names) != len(first.names) for b in branches):
+    if any(b.unlisted or b.unresolved or len(b.columns) != len(first.columns) for b in branches):
         return None
     return _united(linker, branches, distinct)
 
@@ -76,48 +76,49 @@ def _flat(rel: Rel, at_once: bool) -> list[Rel]:
     return [part for branch in rel.branches for part in _flat(branch, at_once)]
 
 
-def _united(linker: _Linker, written: list[Relation], distinct: bool) -> Relation:
-    branches = sorted(written, key=lambda r: (r.rows_fp, *r.fps))
+def _united(linker: QueryLinker, written: list[Relation], distinct: bool) -> Relation:
+    branches = sorted(written, key=lambda r: (r.rows.fp, *r.fps))
     relation = branches[0]
     for branch in branches[1:]:
-        relation = linker.combine(relation, branch, _BAG, False)
+        relation = combine_branches(linker, relation, branch, _BAG, False)
     first = written[0]
     fps = []
     for column in zip(*(b.fps for b in branches), strict=True):
         fps.append(column[0] if len(set(column)) == 1 else digest(b"united", *column))
-    rows_fp = digest(b"united", *(b.rows_fp for b in branches))
-    rows: Deps = dict(relation.rows)
+    rows_fp = digest(b"united", *(b.rows.fp for b in branches))
+    rows: Deps = dict(relation.rows.deps)
     if distinct:
         rows_fp = digest(b"G", rows_fp, *sorted(set(fps)))
-        for d in relation.deps:
-            merge(rows, through(GROUP_BY, d))
-    order = digest(b"united", *(b.order for b in written)) if any(b.order for b in written) else b""
-    as_written = (digest(b.rows_fp, b.incidental, *b.fps) for b in written)
+        for united_column in relation.columns:
+            merge(rows, through(GROUP_BY, united_column.deps))
+    orders = [b.rows.order for b in written]
+    as_written = (digest(b.rows.fp, b.rows.incidental, *b.fps) for b in written)
     united = Relation(
-        first.names,
-        first.keys,
-        fps,
-        relation.deps,
-        [],
-        rows_fp,
-        rows,
-        relation.side_key,
-        relation.joins,
-        order,
-        incidental=digest(b"united", *as_written),
+        [
+            OutputColumn(named.name, named.key, fp, of_all.deps)
+            for named, fp, of_all in zip(first.columns, fps, relation.columns, strict=True)
+        ],
+        RowSet(
+            rows_fp,
+            rows,
+            relation.rows.side_key,
+            relation.rows.joins,
+            digest(b"united", *orders) if any(orders) else b"",
+            digest(b"united", *as_written),
+        ),
     )
     if relation.also:
         united.also = {
             key: [i for b in written[1:] for i, k in enumerate(b.keys) if k == key]
             for b in written[1:]
             for key in b.keys
-            if key not in first.columns()
+            if key not in first.columns_by_key()
         }
     return united
 
 
 def arrange(
-    linker: _Linker, items: Sequence[FromItem], env: Env
+    linker: QueryLinker, items: Sequence[FromItem], env: Env
 ) -> tuple[Sequence[FromItem], dict[int, Relation], bytes]:
     """The steps of a FROM tree in one order, the sources that were linked for it, and a mark.
 
@@ -136,7 +137,7 @@ def arrange(
 
     def key(item: FromItem) -> tuple[bytes, bytes, int]:
         relation = linked[item.source]
-        return relation.side_key, relation.rows_fp, place[item.source]
+        return relation.rows.side_key, relation.rows.fp, place[item.source]
 
     steps = list(items)
     if len(steps) == 2 and steps[1].kind in ("RIGHT", "FULL"):
@@ -170,7 +171,7 @@ def arrange(
     before, now = ([s.source for s in given] for given in (items, steps))
     if before == now:
         return steps, linked, b""
-    return steps, linked, digest(b"arranged", *(linked[i].side_key for i in before))
+    return steps, linked, digest(b"arranged", *(linked[i].rows.side_key for i in before))
 
 
 def _as(item: FromItem, kind: str, conds: Sequence[LoweredExpr]) -> FromItem:

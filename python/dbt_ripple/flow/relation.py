@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import (
@@ -56,44 +59,90 @@ NO_OTHER_NAMES: Final[dict[str, list[int]]] = {}  # never written to
 NO_FIELDS: Final[dict[str, Fields]] = {}  # never written to
 
 
-class Relation:
-    """A relation as linked: parallel lists of its known columns, and its row set.
+class OutputColumn(msgspec.Struct, frozen=True, gc=False):
+    """A column of a relation that is known by name.
 
     Attributes:
-        names: columns as shown. keys: as compared. fps: ``V`` of each. deps: what each depends on.
-        unlisted: what else it may have (empty: the columns above are all).
-        rows_fp: ``N``. rows: what the row set depends on.
+        name: as shown.
+        key: the name as compared.
+        fp: ``V``.
+        deps: what it depends on.
+    """
+
+    name: str
+    key: str
+    fp: bytes
+    deps: Deps
+
+    @property
+    def value(self) -> Column:
+        """The column without its name."""
+        return self.fp, self.deps
+
+
+class RowSet(msgspec.Struct, frozen=True, gc=False):
+    """The rows of a relation.
+
+    Attributes:
+        fp: ``N``.
+        deps: what the row set depends on.
         side_key: a digest of the relations below, which tells the sides of a join apart.
-        joins: the leaves already joined into it, leftmost first.
+        joins: these digests of all that is joined into it already, leftmost first.
         order: fingerprint of the ORDER BYs its rows come by, which matters once something sees it
             that depends on the order of rows: a LIMIT, a list, a window.
         incidental: what else that order may come of where no ORDER BY decides: windows, and joins
             that `N` does not hold (rule 14).
+    """
+
+    fp: bytes
+    deps: Deps
+    side_key: bytes
+    joins: tuple[bytes, ...]
+    order: bytes = b""
+    incidental: bytes = b""
+
+    @property
+    def ordered_fp(self) -> bytes:
+        """``N``, and the order in which the rows come, where anything is known of it."""
+        return in_order(self.fp, self.order, self.incidental)
+
+    def after(self, fp: bytes, deps: Deps) -> RowSet:
+        """What a step makes of these rows, which stay in their order."""
+        return RowSet(fp, deps, self.side_key, self.joins, self.order, self.incidental)
+
+    @staticmethod
+    def unjoined(
+        fp: bytes, deps: Deps, side_key: bytes, order: bytes = b"", incidental: bytes = b""
+    ) -> RowSet:
+        """The rows of a relation that is no join, as far as its readers see it."""
+        return RowSet(fp, deps, side_key, (side_key,), order, incidental)
+
+
+class Relation:
+    """A relation as linked: its known columns, and its row set.
+
+    Attributes:
+        columns: those that are known by name, in order.
+        rows: the row set.
+        unlisted: what else it may have (empty: the columns above are all).
         unresolved: where to look for a name that, as far as we know, does not exist: the query is broken
             or our schema is out of date, and what it would depend on must not be lost.
         fields: of columns that are a struct with fields we can see, these fields, by key.
         also: other names that ORDER BY knows behind a set operation, with their positions.
-        untold: names and keys as its own query gave them, where repeated ones were then told apart.
+        untold: the columns as its own query named them, where repeated names were then told apart.
         facts: what else is known of its rows; only where it was linked for that (`flow.row_constraints`).
     """
 
     __slots__ = (
+        "_shows_its_keys",
         "_uncertain",
         "also",
         "by_key",
-        "deps",
+        "columns",
         "duplicates",
         "facts",
         "fields",
-        "fps",
-        "incidental",
-        "joins",
-        "keys",
-        "names",
-        "order",
         "rows",
-        "rows_fp",
-        "side_key",
         "unlisted",
         "unresolved",
         "untold",
@@ -101,100 +150,123 @@ class Relation:
 
     def __init__(
         self,
-        names: list[str],
-        keys: list[str],
-        fps: list[bytes],
-        deps: list[Deps],
-        unlisted: list[UnlistedColumns],
-        rows_fp: bytes,
-        rows: Deps,
-        side_key: bytes,
-        joins: tuple[bytes, ...] | None = None,
-        order: bytes = b"",
+        columns: list[OutputColumn],
+        rows: RowSet,
+        unlisted: list[UnlistedColumns] | None = None,
         unresolved: list[UnlistedColumns] | None = None,
-        incidental: bytes = b"",
     ) -> None:
-        self.names = names
-        self.keys = keys
-        self.fps = fps
-        self.deps = deps
-        self.unlisted = unlisted
-        self.rows_fp = rows_fp
+        self.columns = columns
         self.rows = rows
-        self.side_key = side_key
-        self.joins = joins if joins is not None else (side_key,)
-        self.order = order
-        self.incidental = incidental
+        self.unlisted = unlisted if unlisted is not None else []
         self.unresolved = unresolved if unresolved is not None else []
         self.facts: Facts | None = None
-        self.untold: tuple[list[str], list[str]] | None = None
+        self.untold: list[OutputColumn] | None = None
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
         self._uncertain: bool | None = None
+        self._shows_its_keys: bool | None = None
         self.also: dict[str, list[int]] = NO_OTHER_NAMES
         self.fields: dict[str, Fields] = NO_FIELDS
 
-    def columns(self) -> dict[str, Column]:
+    @property
+    def names(self) -> list[str]:
+        """The names of the known columns, as shown."""
+        return [column.name for column in self.columns]
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the known columns, as compared."""
+        return [column.key for column in self.columns]
+
+    @property
+    def fps(self) -> list[bytes]:
+        """``V`` of each known column."""
+        return [column.fp for column in self.columns]
+
+    def columns_by_key(self) -> dict[str, Column]:
         """The known columns by key; of a repeated name the first, and it is in `duplicates`.
 
         They are made when first asked for, and then at hand in `by_key`.
         """
         by_key = self.by_key
-        if not by_key and self.keys:
-            by_key = dict(zip(self.keys, zip(self.fps, self.deps, strict=True), strict=True))
-            if len(by_key) < len(self.keys):
-                self.duplicates = frozenset(k for k in by_key if self.keys.count(k) > 1)
-                for key in self.duplicates:
-                    i = self.keys.index(key)
-                    by_key[key] = (self.fps[i], self.deps[i])
+        columns = self.columns
+        if not by_key and columns:
+            by_key = {column.key: (column.fp, column.deps) for column in columns}
+            if len(by_key) < len(columns):
+                times = Counter(column.key for column in columns)
+                self.duplicates = frozenset(key for key, n in times.items() if n > 1)
+                by_key |= {column.key: column.value for column in reversed(columns)}
             self.by_key = by_key
         return by_key
+
+    @property
+    def shows_its_keys(self) -> bool:
+        """Whether each known column is shown by the very name by which it is compared."""
+        shows = self._shows_its_keys
+        if shows is None:
+            shows = self._shows_its_keys = all(c.name == c.key for c in self.columns)
+        return shows
+
+    def named(self, key: str) -> OutputColumn | None:
+        """The first known column of this key."""
+        if key not in (self.by_key or self.columns_by_key()):
+            return None
+        return next(column for column in self.columns if column.key == key)
 
     @property
     def uncertain(self) -> bool:
         """Whether an engine may know any of the known columns by another name."""
         uncertain = self._uncertain
         if uncertain is None:
-            by_key = self.by_key or self.columns()
+            by_key = self.by_key or self.columns_by_key()
             uncertain = self._uncertain = bool(self.duplicates) or MADE_UP in "".join(by_key)
         return uncertain
 
     def get(self, key: str, name: str) -> Column | None:
         """Return one column, from the known ones or the rest; None where there is none."""
-        column = (self.by_key or self.columns()).get(key)
+        column = (self.by_key or self.columns_by_key()).get(key)
         if column is not None:
             return column
         columns = self.renamed_by_engine(key)
         columns += [c for r in self.unlisted if (c := r.get(key, name)) is not None]
         if self.unlisted and (first := first_of(key)) in self.by_key:
             # `id_1` may have been told apart from one of the columns that are not known.
-            every = zip(self.keys, self.fps, self.deps, strict=True)
-            columns += [(fp, deps) for k, fp, deps in every if first in (k, first_of(k))]
+            columns += [c.value for c in self.columns if first in (c.key, first_of(c.key))]
         return combine(columns) if columns else None
 
     def renamed_by_engine(self, key: str) -> list[Column]:
         """Those columns that an engine may have given a name we do not know for certain."""
         if not self.uncertain and ":" not in key:
             return []
-        meant = made_up_for(key, [k for k in self.keys if k[:1] == MADE_UP])
+        meant = made_up_for(key, [c.key for c in self.columns if c.key[:1] == MADE_UP])
         if not meant:
             repeated = repeats_for(key, self.by_key, self.duplicates)
             meant = [repeated] if repeated is not None else []
-        return [
-            (fp, deps)
-            for k, fp, deps in zip(self.keys, self.fps, self.deps, strict=True)
-            if k in meant
-        ]
+        return [column.value for column in self.columns if column.key in meant]
 
     def all_fp(self) -> bytes:
         """A fingerprint of every column by name, and of their order where that is known.
 
         Whoever reads a relation in a way that cannot be told may read its columns by position.
         """
-        pairs = [*zip((k.encode() for k in self.keys), self.fps, strict=True)]
+        pairs = [(column.key.encode(), column.fp) for column in self.columns]
         if self.unlisted:
             pairs.sort()
         return digest(b"all", *(b"=".join(p) for p in pairs), *(r.fp() for r in self.unlisted))
+
+    def whole(self, kind: int) -> Deps:
+        """What depends on all that it shows depends on, by a use of this kind."""
+        deps: Deps = {}
+        merge(deps, through(kind, self.rows.deps))
+        for column in self.columns:
+            merge(deps, through(kind, column.deps))
+        return deps
+
+    def reads(self) -> Iterator[Key]:
+        """What its rows and its known columns depend on; something may come repeatedly."""
+        yield from self.rows.deps
+        for column in self.columns:
+            yield from column.deps
 
     def renamed(self, columns: list[str], dialect: str) -> Relation:
         """The same relation under a list of column aliases.
@@ -202,46 +274,58 @@ class Relation:
         Where its columns are not all known, an alias may stand for any of them.
         """
         n = len(columns)
-        fps, deps, unlisted, unresolved = self.fps, self.deps, self.unlisted, self.unresolved
-        if unlisted:
+        if self.unlisted:
             whole: Deps = {}
-            for d in deps:
-                merge(whole, through(TRANSFORMATION, d))
-            for r in unlisted:
+            for column in self.columns:
+                merge(whole, through(TRANSFORMATION, column.deps))
+            for r in self.unlisted:
                 merge(whole, r.whole())
             everything = self.all_fp()
-            fps = [digest(b"nth", str(i).encode(), everything) for i in range(n)]
-            deps, unlisted, unresolved = [whole] * n, [], []
-            names, keys_left = list(columns), []
+            renamed = Relation(
+                [
+                    OutputColumn(
+                        name,
+                        fold(name, False, dialect),
+                        digest(b"nth", str(i).encode(), everything),
+                        whole,
+                    )
+                    for i, name in enumerate(columns)
+                ],
+                self.rows,
+            )
         else:
             # What the list leaves over keeps its name: it is told apart from what the list says.
-            left, left_keys = self.untold or (self.names, self.keys)
-            names, keys_left = [*columns[: len(left)], *left[n:]], left_keys[n:]
-        keys = [
-            *(fold(c, False, dialect) for c in names[: len(names) - len(keys_left)]),
-            *keys_left,
-        ]
-        if keys_left:
-            names, keys = told_apart(names, keys, dialect)
-        renamed = Relation(
-            names,
-            keys,
-            fps,
-            deps,
-            unlisted,
-            self.rows_fp,
-            self.rows,
-            self.side_key,
-            self.joins,
-            self.order,
-            unresolved,
-            self.incidental,
-        )
+            left = self.untold or self.columns
+            named = [
+                OutputColumn(name, fold(name, False, dialect), column.fp, column.deps)
+                for name, column in zip(columns, self.columns, strict=False)
+            ]
+            named += [
+                OutputColumn(as_named.name, as_named.key, column.fp, column.deps)
+                for as_named, column in zip(left[n:], self.columns[n:], strict=True)
+            ]
+            if n < len(left):
+                named = columns_told_apart(named, dialect)
+            renamed = Relation(named, self.rows, [], self.unresolved)
+            if self.fields:
+                places = zip(self.columns, named, strict=True)
+                renamed.fields = {
+                    new.key: self.fields[old.key] for old, new in places if old.key in self.fields
+                }
         renamed.facts = self.facts
-        if self.fields and not unlisted:
-            places = zip(self.keys, keys, strict=False)
-            renamed.fields = {new: self.fields[k] for k, new in places if k in self.fields}
         return renamed
+
+
+def columns_told_apart(columns: list[OutputColumn], dialect: str) -> list[OutputColumn]:
+    """The columns under the names by which an engine tells repeated ones apart."""
+    keys = [column.key for column in columns]
+    names, new_keys = told_apart([column.name for column in columns], keys, dialect)
+    if new_keys is keys:
+        return columns
+    return [
+        OutputColumn(name, key, column.fp, column.deps)
+        for name, key, column in zip(names, new_keys, columns, strict=True)
+    ]
 
 
 def in_order(rows: bytes, order: bytes, incidental: bytes) -> bytes:

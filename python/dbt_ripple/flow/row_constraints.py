@@ -34,7 +34,7 @@ from dbt_ripple.flow.containment import (
 )
 from dbt_ripple.flow.fingerprint import digest, hashed, where
 from dbt_ripple.flow.ir import INNER_JOINS, Expr, FromItem, LoweredExpr, Out, Ref
-from dbt_ripple.flow.relation import Column, Relation
+from dbt_ripple.flow.relation import Column, OutputColumn, Relation
 from dbt_ripple.flow.scope import Env, relation_of
 
 
@@ -304,7 +304,7 @@ class KnownConstraints:
     def of(self, relation: Relation) -> Facts:
         """What is known of a relation, to be changed in a scope."""
         facts = relation.facts
-        return facts.copy() if facts is not None else Facts(OpaqueRows(relation.rows_fp))
+        return facts.copy() if facts is not None else Facts(OpaqueRows(relation.rows.fp))
 
     def used(self, words: str, *proofs: Proof) -> None:
         """Note a fact that was used."""
@@ -720,50 +720,50 @@ class KnownConstraints:
         left: Relation,
         right: Relation,
         op: str,
-        pairs: Sequence[tuple[str, str, Column, Column | None]],
-        fps: Sequence[bytes],
+        pairs: Sequence[tuple[OutputColumn, Column | None]],
+        result: Relation,
         complete: bool,
-        n: bytes,
     ) -> Facts:
         """A set operation; ``complete`` says that it is positional and all columns are known."""
         of_left, of_right = self.of(left), self.of(right)
-        if not complete or len(left.fps) != len(right.fps) or not fps:
+        n, fps = result.rows.fp, result.fps
+        if not complete or len(left.columns) != len(right.columns) or not fps:
             return Facts(OpaqueRows(n))
         columns = frozenset(fps)
-        for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
-            if b is not None and (family := self.types.get(a[0])) is not None:
+        for fp, (a, b) in zip(fps, pairs, strict=True):
+            if b is not None and (family := self.types.get(a.fp)) is not None:
                 self.typed(fp, family if self.types.get(b[0]) == family else None)
         taken: dict[bytes, frozenset[bytes]] = {}
-        for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
+        for fp, (a, b) in zip(fps, pairs, strict=True):
             if b is None:
                 continue
-            values = self.one_of((self.values_at(a[0]), self.values_at(b[0])))
+            values = self.one_of((self.values_at(a.fp), self.values_at(b[0])))
             if values is not None:
                 self.values[fp] = values
-            of_both = self.one_of((self.values_at(a[0], of_left), self.values_at(b[0], of_right)))
+            of_both = self.one_of((self.values_at(a.fp, of_left), self.values_at(b[0], of_right)))
             if of_both is not None:
                 taken[fp] = of_both
         if op.startswith("UNION"):
             parts: dict[bytes, tuple[bytes, bytes]] | None = {}
-            for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
+            for fp, (a, b) in zip(fps, pairs, strict=True):
                 assert b is not None
-                if parts is not None and parts.setdefault(fp, (a[0], b[0])) != (a[0], b[0]):
+                if parts is not None and parts.setdefault(fp, (a.fp, b[0])) != (a.fp, b[0]):
                     parts = None
             distinct = op == "UNION DISTINCT"
             if not distinct and op != "UNION ALL":
                 return Facts(OpaqueRows(n))
             fp = digest(b"union", n) if distinct else n
             facts = Facts(Union(fp, of_left.rows, of_right.rows, parts), values=taken)
-            for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
-                proofs = [of_left.not_null.get(a[0]), of_right.not_null.get(b[0] if b else b"")]
+            for fp, (a, b) in zip(fps, pairs, strict=True):
+                proofs = [of_left.not_null.get(a.fp), of_right.not_null.get(b[0] if b else b"")]
                 if None not in proofs:
                     facts.not_null[fp] = _both(p for p in proofs if p is not None)
             return _grouped(facts, columns, n) if distinct else facts
         if op not in ("EXCEPT DISTINCT", "INTERSECT DISTINCT"):
             return Facts(OpaqueRows(n))
         # A row of the left side is there or not by its values and by what the right side holds.
-        facts = _grouped(of_left, columns, digest(b"G", left.rows_fp, *sorted(columns)))
-        key = digest(op.encode(), right.rows_fp, *left.fps, b"|", *right.fps)
+        facts = _grouped(of_left, columns, digest(b"G", left.rows.fp, *sorted(columns)))
+        key = digest(op.encode(), right.rows.fp, *left.fps, b"|", *right.fps)
         facts.rows = filtered(facts.rows, n, key)
         return facts
 
@@ -788,7 +788,7 @@ def _wrapped(token: bytes, fp: bytes) -> bytes:
 
 
 def _raw(env: Env, source: int, key: str) -> bytes:
-    return relation_of(env, source).columns()[key][0]
+    return relation_of(env, source).columns_by_key()[key][0]
 
 
 def _source_of(env: Env, i: int) -> int:
@@ -800,7 +800,7 @@ def _source_of(env: Env, i: int) -> int:
         if env.relations[ref.source] is None:
             return -1
         named = relation_of(env, ref.source)
-        unambiguous = ref.key in named.columns() and ref.key not in named.duplicates
+        unambiguous = ref.key in named.columns_by_key() and ref.key not in named.duplicates
         return ref.source if unambiguous else -1
     if ref.key in env.merged:
         return -1
@@ -812,7 +812,7 @@ def _source_of(env: Env, i: int) -> int:
     if len(owners) != 1:
         return -1
     owner = relation_of(env, owners[0])
-    unambiguous = ref.key in owner.columns() and ref.key not in owner.duplicates
+    unambiguous = ref.key in owner.columns_by_key() and ref.key not in owner.duplicates
     return owners[0] if unambiguous else -1
 
 

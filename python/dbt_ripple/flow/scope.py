@@ -45,12 +45,20 @@ from dbt_ripple.flow.relation import (
 
 if TYPE_CHECKING:
     from dbt_ripple.flow.data_types import Fields
-    from dbt_ripple.flow.row_constraints import Facts
+    from dbt_ripple.flow.row_constraints import Facts, KnownConstraints
+    from dbt_ripple.reasons import Reason
 
 
 class QueryLinker(Protocol):
-    """What a scope needs of the linker."""
+    """What scopes and clauses need of the linker (`flow.link`)."""
 
+    dialect: str
+    known_constraints: KnownConstraints | None
+    """What is known of rows, where that is to be used (rules 14 and 15)."""
+    in_any_order: bool
+    """Whether joins and unions in another order are to have the same fingerprints."""
+    unknown: Reason | None
+    """Why some columns cannot be known by position."""
     folds: bool
     """Whether names that are data are folded, too (`flow.identifiers`)."""
     in_subquery: int
@@ -90,7 +98,7 @@ class ColumnsThroughStar:
     def get(self, key: str, name: str) -> Column | None:
         if key in self.excluded:
             return None
-        if key in relation_of(self.env, self.source).columns():
+        if key in relation_of(self.env, self.source).columns_by_key():
             return None  # named already, or left out on purpose
         columns = [c for r in self._inner() if (c := r.get(key, name)) is not None]
         return self.env.wrap(self.source, combine(columns)) if columns else None
@@ -176,9 +184,9 @@ class ColumnsOfSetOperation:
     def whole(self) -> Deps:
         deps: Deps = {}
         for branch in self.branches:
-            for d in branch.deps:
-                merge(deps, through(TRANSFORMATION, d))
-            for k, mask in branch.rows.items():
+            for column in branch.columns:
+                merge(deps, through(TRANSFORMATION, column.deps))
+            for k, mask in branch.rows.deps.items():
                 if k[1] == ROWS:
                     deps[k] = deps.get(k, 0) | compose(TRANSFORMATION, mask)
         return deps
@@ -281,17 +289,17 @@ class Env:
         relation = self.relations[source]
         if relation is None:
             return None
-        column = (relation.by_key or relation.columns()).get(key)
+        column = (relation.by_key or relation.columns_by_key()).get(key)
         if column is None:
             if relation.unlisted or not (relation.uncertain or ":" in key):
                 return None
             columns = relation.renamed_by_engine(key)
             return self.wrap(source, combine(columns)) if columns else None
         if key in relation.duplicates:
-            same = [j for j, k in enumerate(relation.keys) if k == key]
-            alike = len({relation.fps[j] for j in same}) == 1
+            same = [c.value for c in relation.columns if c.key == key]
+            alike = len({fp for fp, _ in same}) == 1
             self.linker.miss(f"{key} is ambiguous", "said twice" if alike else twice)
-            column = combine([(relation.fps[j], relation.deps[j]) for j in same])
+            column = combine(same)
         return self.wrap(source, column) if self.wraps[source] else column
 
     def column(self, source: int, key: str, name: str) -> Column | None:
@@ -323,7 +331,7 @@ class Env:
         relation = self.relations[0]
         if relation is None:
             return
-        get = (relation.by_key or relation.columns()).get
+        get = (relation.by_key or relation.columns_by_key()).get
         if relation.duplicates:
             return
         self.cache = [
@@ -349,7 +357,7 @@ class Env:
         key = ref.key
         if relation is None or self.wraps[source]:
             return self.listed_column(source, key)
-        column = (relation.by_key or relation.columns()).get(key)
+        column = (relation.by_key or relation.columns_by_key()).get(key)
         if column is None or key in relation.duplicates:
             return self.listed_column(source, key)
         return column
@@ -491,7 +499,9 @@ class Env:
         missing = digest(b"missing", ref.key.encode())
         if is_hidden(ref.name):  # a hidden column, as the number of a row: it is made of the rows
             relations = [env.relations[source] for env, source, _ in where]
-            missing = digest(missing, *(r.rows_fp + r.order for r in relations if r is not None))
+            missing = digest(
+                missing, *(r.rows.fp + r.rows.order for r in relations if r is not None)
+            )
         return combine([(missing, NOTHING), *columns]) if columns else (missing, NOTHING)
 
     def _farther(self, env: Env, source: Source, ref: Ref) -> tuple[Column | None, int]:
@@ -573,7 +583,7 @@ class Env:
     def listed(self, key: str) -> int:
         """How many sources list a column of a name, and do not only may have made it up."""
         return sum(
-            relation is not None and key in (relation.by_key or relation.columns())
+            relation is not None and key in (relation.by_key or relation.columns_by_key())
             for relation, seen in zip(self.relations, self.visible, strict=False)
             if seen
         )
@@ -640,13 +650,13 @@ class Env:
         assert relation is not None
         deps: Deps = {}
         parts = []
-        names = relation.keys if self.linker.folds else relation.names
-        for name, key, fp, d in zip(names, relation.keys, relation.fps, relation.deps, strict=True):
-            if key not in excluded:
-                parts.append(digest(name.encode(), self.wrap(source, (fp, d))[0]))
-                merge(deps, through(TRANSFORMATION, d))
+        for column in relation.columns:
+            if column.key not in excluded:
+                name = column.key if self.linker.folds else column.name
+                parts.append(digest(name.encode(), self.wrap(source, column.value)[0]))
+                merge(deps, through(TRANSFORMATION, column.deps))
         if relation.unlisted:
-            for k, mask in relation.rows.items():
+            for k, mask in relation.rows.deps.items():
                 if k[1] == ROWS:
                     deps[k] = deps.get(k, 0) | compose(TRANSFORMATION, mask)
             parts.append(ColumnsThroughStar(self, source, excluded).fp())
@@ -676,8 +686,8 @@ class Env:
         ref = self.refs[i]
         for j in [ref.source] if ref.source >= 0 else range(len(self.sources)):
             relation = self.relations[j] if not ref.up else None
-            if relation is not None and ref.key in (relation.by_key or relation.columns()):
-                return relation.names[relation.keys.index(ref.key)]
+            if relation is not None and (column := relation.named(ref.key)) is not None:
+                return column.name
         return ref.name
 
     def fields(self, shape: StructShape | None) -> Fields | None:
@@ -692,7 +702,7 @@ class Env:
         fields: Fields | None = None
         for j in [ref.source] if ref.source >= 0 else range(len(self.sources)):
             relation = self.relations[j]
-            if relation is not None and ref.key in (relation.by_key or relation.columns()):
+            if relation is not None and ref.key in (relation.by_key or relation.columns_by_key()):
                 fields = relation.fields.get(ref.key)
                 break
         for key in shape.path:
@@ -791,10 +801,9 @@ class Env:
         if head == "Q":
             relation = self.sub(e[2])
             if e[1] == "exists":
-                return digest(b"exists", relation.rows_fp)
-            rows = relation.rows_fp
-            if e[1] != "in":  # ARRAY(select ...), or the first of its rows
-                rows = in_order(rows, relation.order, relation.incidental)
+                return digest(b"exists", relation.rows.fp)
+            # ARRAY(select ...), or the first of its rows
+            rows = relation.rows.fp if e[1] == "in" else relation.rows.ordered_fp
             value = digest(e[1].encode(), rows, *relation.fps, *(r.fp() for r in relation.unlisted))
             return digest(b"U", value, self.over) if e[2] in self.lifting else value
         pieces = [self.fp(p) for p in e]
@@ -841,14 +850,14 @@ class Env:
     def sub_deps(self, i: int, kind: int, deps: Deps) -> None:
         """A subquery's value depends on its outputs, and on which rows it saw."""
         relation = self.sub(i)
-        columns = () if kind & EXISTS else relation.deps
+        columns = () if kind & EXISTS else relation.columns
         kind &= ~EXISTS
-        for d in columns:
-            for key, mask in d.items():
+        for column in columns:
+            for key, mask in column.deps.items():
                 deps[key] = deps.get(key, 0) | compose(kind, mask)
         # Which rows it saw: indirect whatever the value is.
         seen = kind if not kind & DIRECT else FILTER
-        for key, mask in relation.rows.items():
+        for key, mask in relation.rows.deps.items():
             kept = compose(kind, mask & ~DIRECT) if mask & ~DIRECT else 0
             if mask & DIRECT:
                 kept |= seen

@@ -8,12 +8,16 @@ from collections.abc import Collection
 import msgspec
 
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.identifiers import fold_stored
-from dbt_ripple.flow.ir import IDENTITY
-from dbt_ripple.flow.relation import Relation, UnlistedColumns
+from dbt_ripple.flow.relation import Relation, RowSet, UnlistedColumns
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.relations import ColumnDiscoverer, LinkedNode, UnlistedSourceColumns
+from dbt_ripple.graph.relations import (
+    ColumnDiscoverer,
+    LinkedNode,
+    UnlistedSourceColumns,
+    columns_of_node,
+    rows_of_node,
+)
 from dbt_ripple.reasons import Code
 
 
@@ -109,15 +113,9 @@ def relation_of_builder(
         names += more
         fps += [digest(everything, name.lower().encode()) for name in more]
     relation = Relation(
-        names=names,
-        keys=[fold_stored(name, analyser.dialect) for name in names],
-        fps=fps,
-        deps=[{(unique_id, name): IDENTITY} for name in names],
-        unlisted=unlisted,
-        rows_fp=rows_fp,
-        rows={(unique_id, ROWS): IDENTITY},
-        side_key=was.side_key,
-        joins=was.joins,
+        columns_of_node(unique_id, names, fps, analyser.dialect),
+        RowSet(rows_fp, rows_of_node(unique_id), was.rows.side_key, was.rows.joins),
+        unlisted,
     )
     relation.fields = was.fields
     analysis = NodeAnalysis(
@@ -156,19 +154,10 @@ def relation_after(
         names.append(name)
         fps.append(digest(b"added", name.lower().encode(), type_.encode()))
         deps.append({})
-    rows_fp = digest(b"gone", was.rows_fp) if hypothetical.gone else was.rows_fp
+    rows_fp = digest(b"gone", was.rows.fp) if hypothetical.gone else was.rows.fp
     relation = Relation(
-        names=names,
-        keys=[fold_stored(name, dialect) for name in names],
-        fps=fps,
-        deps=[{(seen.unique_id, name): IDENTITY} for name in names],
-        unlisted=[],
-        rows_fp=rows_fp,
-        rows=was.rows,
-        side_key=was.side_key,
-        joins=was.joins,
-        order=was.order,
-        incidental=was.incidental,
+        columns_of_node(seen.unique_id, names, fps, dialect),
+        was.rows.after(rows_fp, was.rows.deps),
     )
     analysis = NodeAnalysis(
         seen.unique_id,

@@ -24,7 +24,15 @@ from dbt_ripple.flow.data_types import Fields
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
-from dbt_ripple.flow.relation import Key, PackedDeps, Relation, pack_deps, unpack_deps
+from dbt_ripple.flow.relation import (
+    Key,
+    OutputColumn,
+    PackedDeps,
+    Relation,
+    RowSet,
+    pack_deps,
+    unpack_deps,
+)
 from dbt_ripple.flow.serialization import pack, unpack
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.reasons import Code, Reason
@@ -275,18 +283,19 @@ def _seen(reads: Iterable[Key], reader: TableResolver) -> bytes | None:
 def _packed(linked: Linked) -> _CachedRelation:
     relation = linked.relation
     of: dict[Key, int] = defaultdict(count().__next__)
-    deps = pack_deps(of, (*relation.deps, relation.rows))
+    rows = relation.rows
+    deps = pack_deps(of, (*(column.deps for column in relation.columns), rows.deps))
     return _CachedRelation(
         relation.names,
-        None if relation.keys == relation.names else relation.keys,
+        None if relation.shows_its_keys else relation.keys,
         relation.fps,
         list(of),
         deps,
-        relation.rows_fp,
-        relation.side_key,
-        relation.joins,
-        relation.order,
-        relation.incidental,
+        rows.fp,
+        rows.side_key,
+        rows.joins,
+        rows.order,
+        rows.incidental,
         linked.missing,
         linked.unknown,
         relation.fields,
@@ -295,18 +304,12 @@ def _packed(linked: Linked) -> _CachedRelation:
 
 def _linked(stored: _CachedRelation) -> Linked:
     *deps, rows = unpack_deps(stored.of, stored.deps)
+    keys = stored.keys if stored.keys is not None else stored.names
     relation = Relation(
-        names=stored.names,
-        keys=stored.keys if stored.keys is not None else list(stored.names),
-        fps=stored.fps,
-        deps=deps,
-        unlisted=[],
-        rows_fp=stored.rows_fp,
-        rows=rows,
-        side_key=stored.side_key,
-        joins=stored.joins,
-        order=stored.order,
-        incidental=stored.incidental,
+        list(map(OutputColumn, stored.names, keys, stored.fps, deps)),
+        RowSet(
+            stored.rows_fp, rows, stored.side_key, stored.joins, stored.order, stored.incidental
+        ),
     )
     relation.fields = stored.fields
     return Linked(relation, stored.missing, stored.unknown)

@@ -12,7 +12,15 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION
-from dbt_ripple.flow.relation import Deps, Relation, union, unlisted_fp
+from dbt_ripple.flow.relation import (
+    Deps,
+    OutputColumn,
+    Relation,
+    RowSet,
+    UnlistedColumns,
+    union,
+    unlisted_fp,
+)
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.query_cache import Note
@@ -36,19 +44,32 @@ class LinkedNode:
         self.rows = rows
 
 
+def columns_of_node(
+    unique_id: str, names: Iterable[str], fps: Iterable[bytes], dialect: str
+) -> list[OutputColumn]:
+    """The columns of a node as its children see them: each is the node's own."""
+    return [
+        OutputColumn(name, fold_stored(name, dialect), fp, {(unique_id, name): IDENTITY})
+        for name, fp in zip(names, fps, strict=True)
+    ]
+
+
+def rows_of_node(unique_id: str) -> Deps:
+    """What the rows of a node are to its children: its own."""
+    return {(unique_id, ROWS): IDENTITY}
+
+
 def unchanged_relation(unique_id: str, seen: NodeAnalysis, dialect: str) -> Relation:
     """A relation that is the same on both sides of a comparison, without looking above it."""
     return Relation(
-        names=list(seen.columns),
-        keys=[fold_stored(n, dialect) for n in seen.columns],
-        fps=[bytes.fromhex(fp) for fp in seen.fingerprints],
-        deps=[{(unique_id, n): IDENTITY} for n in seen.columns],
-        unlisted=[],
-        rows_fp=bytes.fromhex(seen.rows_fingerprint),
-        rows={(unique_id, ROWS): IDENTITY},
-        side_key=digest(b"unchanged", unique_id.encode()),
-        order=bytes.fromhex(seen.order),
-        incidental=bytes.fromhex(seen.incidental),
+        columns_of_node(unique_id, seen.columns, map(bytes.fromhex, seen.fingerprints), dialect),
+        RowSet.unjoined(
+            bytes.fromhex(seen.rows_fingerprint),
+            rows_of_node(unique_id),
+            digest(b"unchanged", unique_id.encode()),
+            order=bytes.fromhex(seen.order),
+            incidental=bytes.fromhex(seen.incidental),
+        ),
     )
 
 
@@ -206,18 +227,11 @@ class OwnPreviousColumns:
 def unknown_relation(fingerprint: bytes, rows: Deps) -> Relation:
     """A relation of which any column may be read, and nothing is known but a fingerprint."""
     return Relation(
-        names=[],
-        keys=[],
-        fps=[],
-        deps=[],
-        unlisted=[OwnPreviousColumns()],
-        rows_fp=fingerprint,
-        rows=rows,
-        side_key=fingerprint,
+        [], RowSet.unjoined(fingerprint, rows, fingerprint), unlisted=[OwnPreviousColumns()]
     )
 
 
-def wrapped_columns(wrapped: bytes, keys: Sequence[str], fps: Sequence[bytes]) -> list[bytes]:
+def wrapped_columns(wrapped: bytes, columns: Sequence[OutputColumn]) -> list[OutputColumn]:
     """The fingerprints of columns in which more than a query writes.
 
     A hook, or a run in the past, writes by name: ``update ... set a = null``. So of two columns that
@@ -226,16 +240,14 @@ def wrapped_columns(wrapped: bytes, keys: Sequence[str], fps: Sequence[bytes]) -
 
     Args:
         wrapped: a fingerprint of all that writes besides the query.
-        keys: of the columns.
-        fps: as the query makes them.
+        columns: as the query makes them.
     """
-    if len(set(fps)) == len(fps):
-        return [digest(wrapped, fp) for fp in fps]
-    times = Counter(fps)
-    return [
-        digest(wrapped, digest(b"twice", key.encode(), fp) if times[fp] > 1 else fp)
-        for key, fp in zip(keys, fps, strict=True)
-    ]
+    times = Counter(column.fp for column in columns)
+    result = []
+    for name, key, fp, deps in ((c.name, c.key, c.fp, c.deps) for c in columns):
+        own = digest(b"twice", key.encode(), fp) if times[fp] > 1 else fp
+        result.append(OutputColumn(name, key, digest(wrapped, own), deps))
+    return result
 
 
 def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> LinkedNode:
@@ -249,32 +261,25 @@ def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> 
     """
     was, analysis = linked.relation, linked.analysis
     relation = Relation(
-        names=was.names,
-        keys=was.keys,
-        fps=wrapped_columns(left, was.keys, was.fps),
-        deps=was.deps,
-        unlisted=[
-            columns.after(left)
-            for columns in was.unlisted
-            if isinstance(columns, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
-        ],
-        rows_fp=digest(left, was.rows_fp),
-        rows=was.rows,
-        side_key=was.side_key,
-        joins=was.joins,
-        order=was.order,
-        unresolved=[
-            columns.after(left)
-            for columns in was.unresolved
-            if isinstance(columns, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
-        ],
-        incidental=was.incidental,
+        wrapped_columns(left, was.columns),
+        was.rows.after(digest(left, was.rows.fp), was.rows.deps),
+        _after(left, was.unlisted),
+        _after(left, was.unresolved),
     )
     analysis.fingerprints = [fp.hex() for fp in relation.fps]
-    analysis.rows_fingerprint = relation.rows_fp.hex()
+    analysis.rows_fingerprint = relation.rows.fp.hex()
     analysis.reason = analysis.reason or reason
     analysis.introspects = list(dict.fromkeys([*analysis.introspects, *(u for u, _ in rows)]))
     return LinkedNode(analysis, relation, linked.deps, union(linked.rows, rows))
+
+
+def _after(left: bytes, unlisted: Iterable[UnlistedColumns]) -> list[UnlistedColumns]:
+    """Columns that nothing lists, as hooks have left them."""
+    return [
+        columns.after(left)
+        for columns in unlisted
+        if isinstance(columns, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
+    ]
 
 
 def digest_of_relation(unique_id: str, relation: Relation) -> bytes | None:
@@ -297,12 +302,12 @@ def digest_of_relation(unique_id: str, relation: Relation) -> bytes | None:
                 relation.fps,
                 [columns.fp() for columns in relation.unlisted],
                 [columns.fp() for columns in relation.unresolved],
-                relation.rows_fp,
-                relation.side_key,
-                relation.joins,
+                relation.rows.fp,
+                relation.rows.side_key,
+                relation.rows.joins,
                 relation.fields,
-                relation.order,
-                relation.incidental,
+                relation.rows.order,
+                relation.rows.incidental,
             )
         )
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -10,7 +10,12 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import TRANSFORMATION, Lowered
 from dbt_ripple.flow.link import Linked, link
-from dbt_ripple.flow.relation import Deps, Relation, merge, through
+from dbt_ripple.flow.relation import (
+    Deps,
+    OutputColumn,
+    Relation,
+    RowSet,
+)
 from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.unresolved_names import engine_says, without_words
 from dbt_ripple.reasons import Code, Reason
@@ -19,9 +24,7 @@ _FROM: Final = "semantic_model"
 """What an expression is read from, in the query that is made of it."""
 
 _LEAF: Final = digest(b"semantic layer")
-NO_RELATION: Final = Relation(
-    names=[], keys=[], fps=[], deps=[], unlisted=[], rows_fp=_LEAF, rows={}, side_key=_LEAF
-)
+NO_RELATION: Final = Relation([], RowSet.unjoined(_LEAF, {}, _LEAF))
 
 
 class QueryLowerer(Protocol):
@@ -94,12 +97,12 @@ class SemanticExpressions:
         relation = linked.relation
         if others:
             return _anything(over, text, Code.READS_ANOTHER_RELATION())
-        if len(relation.fps) != 1 or relation.unlisted:
+        if len(relation.columns) != 1 or relation.unlisted:
             return _anything(over, text, Code.NOT_ONE_EXPRESSION())
-        fp = relation.fps[0]
-        if relation.rows_fp != over.rows_fp:
-            fp = digest(b"over rows", fp, relation.rows_fp)
-        value = Value(fp, relation.deps[0])
+        fp, deps = relation.columns[0].value
+        if relation.rows.fp != over.rows.fp:
+            fp = digest(b"over rows", fp, relation.rows.fp)
+        value = Value(fp, deps)
         if linked.missing:
             value.fp = digest(b"broken", fp, *(name.encode() for name in linked.missing))
             value.doubtful = self.in_vain(sql, over, stored, surely=False)
@@ -119,38 +122,23 @@ class SemanticExpressions:
             n for n in linked.missing if engine_says(linked, n, self.dialect, stored) in refused
         ]
 
-    def relation_with(self, names: list[str], fps: list[bytes], deps: list[Deps]) -> Relation:
-        """A relation with these columns and nothing else."""
-        keys = [fold(name, False, self.dialect) for name in names]
+    def relation_with(self, columns: Iterable[tuple[str, bytes, Deps]]) -> Relation:
+        """A relation with these columns (name, fingerprint, dependencies) and nothing else."""
         return Relation(
-            names=names,
-            keys=keys,
-            fps=fps,
-            deps=deps,
-            unlisted=[],
-            rows_fp=_LEAF,
-            rows={},
-            side_key=_LEAF,
+            [
+                OutputColumn(name, fold(name, False, self.dialect), fp, deps)
+                for name, fp, deps in columns
+            ],
+            RowSet.unjoined(_LEAF, {}, _LEAF),
         )
 
 
 def alone(relation: Relation) -> Relation:
     """A relation as the only one there is: what tells it from others to be joined is of no matter."""
-    return Relation(
-        names=relation.names,
-        keys=relation.keys,
-        fps=relation.fps,
-        deps=relation.deps,
-        unlisted=relation.unlisted,
-        rows_fp=relation.rows_fp,
-        rows=relation.rows,
-        side_key=_LEAF,
-        unresolved=relation.unresolved,
-    )
+    rows = RowSet.unjoined(relation.rows.fp, relation.rows.deps, _LEAF)
+    return Relation(relation.columns, rows, relation.unlisted, relation.unresolved)
 
 
 def _anything(over: Relation, text: str, why: Reason) -> Value:
-    deps = dict(through(TRANSFORMATION, over.rows))
-    for of in over.deps:
-        merge(deps, through(TRANSFORMATION, of))
-    return Value(digest(b"unread", text.encode(), over.all_fp(), over.rows_fp), deps, why)
+    fp = digest(b"unread", text.encode(), over.all_fp(), over.rows.fp)
+    return Value(fp, over.whole(TRANSFORMATION), why)

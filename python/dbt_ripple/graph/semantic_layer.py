@@ -147,8 +147,8 @@ class SemanticLayer:
             status,
             reason,
             {e.name: (e.value.fp, e.value.deps, e.text) for e in model.elements.values()},
-            over.rows_fp,
-            dict(over.rows),
+            over.rows.fp,
+            dict(over.rows.deps),
         )
 
     # -- metrics ----------------------------------------------------------------------------------
@@ -301,10 +301,10 @@ class SemanticLayer:
         inputs: list[tuple[str, dict[str, Any], bytes, Deps, str]],
     ) -> Value:
         """The expression of a derived metric, over its inputs."""
-        names = [
-            str(definition.get("alias") or definition.get("name")) for _, definition, *_ in inputs
-        ]
-        over = self.expressions.relation_with(names, [i[2] for i in inputs], [i[3] for i in inputs])
+        over = self.expressions.relation_with(
+            (str(definition.get("alias") or definition.get("name")), fp, deps)
+            for _, definition, fp, deps, _ in inputs
+        )
         value = self.expressions.value(expression, over, lambda: over)
         reading.missing.update(dict.fromkeys(value.missing))
         if value.why or (value.doubtful and not value.missing):
@@ -362,7 +362,7 @@ class SemanticLayer:
             if not columns:
                 continue
             relation = self.relation_of(node.unique_id)
-            reading.row(b"spine", relation.rows_fp, {(node.unique_id, ROWS): JOIN})
+            reading.row(b"spine", relation.rows.fp, {(node.unique_id, ROWS): JOIN})
             for name in filter(None, columns):
                 column = relation.get(fold(str(name), False, self.dialect), str(name))
                 if column is not None:
@@ -421,12 +421,8 @@ class SemanticLayer:
             sql, elements = read
             columns = [self.find(reading, element) for element in elements]
             over = self.expressions.relation_with(
-                [placeholder(i) for i in range(len(columns))],
-                [
-                    digest(fp, e.options.encode())
-                    for (fp, _), e in zip(columns, elements, strict=True)
-                ],
-                [deps for _, deps in columns],
+                (placeholder(i), digest(fp, element.options.encode()), deps)
+                for i, ((fp, deps), element) in enumerate(zip(columns, elements, strict=True))
             )
             value = self.expressions.value(sql, over, None)
             if value.why or value.doubtful:
@@ -584,8 +580,9 @@ class SemanticLayer:
             expressions=[text for *_, text in columns.values()],
             rows_fingerprint=rows_fp.hex(),
         )
-        seen = [{(unique_id, name): IDENTITY} for name in names]
-        relation = self.expressions.relation_with(list(names), fps, seen)
+        relation = self.expressions.relation_with(
+            (name, fp, {(unique_id, name): IDENTITY}) for name, fp in zip(names, fps, strict=True)
+        )
         self.linked_nodes[unique_id] = LinkedNode(
             analysis, relation, [d for _, d, _ in columns.values()], rows
         )

@@ -99,7 +99,7 @@ def semantic_model(
             value.fp = digest(elements[name].value.fp, value.fp)
             value.deps = union(elements[name].value.deps, value.deps)
         elements[name] = Element(kind, name, text, value, str(definition.get("type") or ""))
-    model = SemanticModel(node, over.rows_fp, elements, node.primary_entity)
+    model = SemanticModel(node, over.rows.fp, elements, node.primary_entity)
     if model.primary is None:
         model.primary = next(
             (e.name for e in elements.values() if e.kind == "entity" and e.type == "primary"),

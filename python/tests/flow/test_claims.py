@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
+from linked_tables import table_relation
 
 from dbt_ripple.flow.containment import OpaqueRows
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.row_constraints import Facts, KnownConstraints, type_family
 
 if TYPE_CHECKING:
@@ -40,13 +40,9 @@ def facts(sql: str, dialect: str = "duckdb") -> tuple[Facts, dict[bytes, str]]:
     known_constraints = KnownConstraints()
 
     def table(key: str, _: str) -> Relation:
-        leaf = digest(b"leaf", key.encode())
-        names = list(TYPES)
-        fps = [digest(leaf, c.encode()) for c in names]
-        deps = [{(key, c): 1} for c in names]
-        relation = Relation(names, names, fps, deps, [], leaf, {(key, ROWS): 1}, leaf)
-        relation.facts = Facts(OpaqueRows(leaf))
-        for fp, type_ in zip(fps, TYPES.values(), strict=True):
+        relation = table_relation(key, TYPES)
+        relation.facts = Facts(OpaqueRows(relation.rows.fp))
+        for fp, type_ in zip(relation.fps, TYPES.values(), strict=True):
             known_constraints.typed(fp, type_family(type_))
         return relation
 

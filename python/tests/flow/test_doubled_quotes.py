@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from linked_tables import table_relation
 
 from dbt_ripple.flow.canonical import canonical
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import Relation
@@ -26,8 +26,7 @@ TEXTS = (
 
 
 def table(*_: str) -> Relation:
-    leaf = digest(b"a")
-    return Relation(["id"], ["id"], [leaf], [{("a", "id"): 1}], [], leaf, {}, leaf)
+    return table_relation("a", ["id"])
 
 
 def column(text: str, dialect: str) -> tuple[bytes, bytes | None]:

@@ -42,7 +42,7 @@ def meaning(sql: str, dialect: str) -> Any:
         return None if reason is None or reason.code is Code.CANNOT_PARSE else reason.message
     linked = link(lowered, table, dialect)
     relation = linked.relation
-    return relation.fps, relation.rows_fp, [r.fp() for r in relation.unlisted], linked.missing
+    return relation.fps, relation.rows.fp, [r.fp() for r in relation.unlisted], linked.missing
 
 
 def test_a_string_that_is_written_otherwise_counts_as_it_stands() -> None:

@@ -24,13 +24,13 @@ from typing import Any, Final
 
 import pytest
 import sqlglot
+from linked_tables import table_relation
 from sqlglot import exp
 
 from dbt_ripple.flow import expressions, lower
 from dbt_ripple.flow.expressions import Unsupported
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import Relation
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it warns of trees no dialect can say
 
@@ -257,17 +257,7 @@ def harmless(name: str, arg: str, place: str) -> bool:
 
 
 def table(key: str, _: str) -> Relation:
-    leaf = digest(b"leaf", key.encode())
-    return Relation(
-        list(COLUMNS),
-        list(COLUMNS),
-        [digest(leaf, c.encode()) for c in COLUMNS],
-        [{(key, c): 1} for c in COLUMNS],
-        [],
-        leaf,
-        {(key, ROWS): 1},
-        leaf,
-    )
+    return table_relation(key, COLUMNS)
 
 
 def meaning(tree: Any, dialect: str) -> Any:
@@ -283,7 +273,7 @@ def meaning(tree: Any, dialect: str) -> Any:
         sys.setrecursionlimit(limit)
     relation = linked.relation
     rest = [r.fp() for r in relation.unlisted]
-    return relation.keys, relation.fps, rest, relation.rows_fp, linked.missing, linked.unknown
+    return relation.keys, relation.fps, rest, relation.rows.fp, linked.missing, linked.unknown
 
 
 def named_classes() -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from flow.lineage_fixtures import Deps, Fixture, read_fixtures, read_tables, written
+from linked_tables import table_relation
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
@@ -34,20 +35,9 @@ def table(key: str, name: str) -> Relation:
     An ephemeral model's CTE stands for the node, which has the columns of the table of its name.
     """
     base = key.rpartition(".")[2].strip('"').removeprefix(EPHEMERAL_PREFIX)
-    leaf = digest(b"leaf", base.encode())
     if base == "dark":
-        return Relation([], [], [], [], [Unknown(base)], leaf, {(base, ROWS): 1}, leaf)
-    columns = TABLES[base]
-    return Relation(
-        columns,
-        columns,
-        [digest(leaf, c.encode()) for c in columns],
-        [{(base, c): 1} for c in columns],
-        [],
-        leaf,
-        {(base, ROWS): 1},
-        leaf,
-    )
+        return table_relation(base, [], [Unknown(base)])
+    return table_relation(base, TABLES[base])
 
 
 def as_expected(deps: Deps, expected: Deps) -> Deps:
@@ -74,11 +64,11 @@ def lineage_of(fixture: Fixture) -> str:
     assert (str(linked.unknown) if linked.unknown else "") == fixture.pragmas.get("unknown", "")
     assert bool(relation.unlisted) == ("rest" in fixture.pragmas)
     lines = []
-    for i, (name, deps) in enumerate(zip(relation.names, relation.deps, strict=True)):
+    for i, (name, deps) in enumerate((c.name, c.deps) for c in relation.columns):
         name_told, deps_told = fixture.outputs[i] if i < len(fixture.outputs) else ("", {})
         shown = "?" if name_told == "?" else name
         lines.append(f"{shown} <- {written(as_expected(deps, deps_told))}")
-    return "\n".join([*lines, f"rows <- {written(as_expected(relation.rows, fixture.rows))}"])
+    return "\n".join([*lines, f"rows <- {written(as_expected(relation.rows.deps, fixture.rows))}"])
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
 from flow.name_rules import ALIAS_ONLY, CONSTANTS, DATA, POSITIONS, RULES, Rule, expected, meaning
+from linked_tables import table_relation
 
 from dbt_ripple.flow.alias_resolution import (
     ALIAS_FIRST,
@@ -20,10 +21,9 @@ from dbt_ripple.flow.alias_resolution import (
     SOURCE_FIRST,
     resolution,
 )
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +32,7 @@ COLUMNS = {name: [c.split()[0] for c in columns.split(", ")] for name, (columns,
 
 
 def table(key: str, _: str) -> Relation:
-    leaf = digest(b"leaf", key.encode())
-    columns = COLUMNS[key]
-    fps = [digest(leaf, c.encode()) for c in columns]
-    deps: Any = [{(key, c): 1} for c in columns]
-    return Relation(list(columns), list(columns), fps, deps, [], leaf, {(key, ROWS): 1}, leaf)
+    return table_relation(key, COLUMNS[key])
 
 
 def linked(sql: str, dialect: str) -> Linked:
@@ -47,7 +43,7 @@ def linked(sql: str, dialect: str) -> Linked:
 
 def fingerprints(sql: str, dialect: str) -> tuple[bytes, list[bytes]]:
     relation = linked(sql, dialect).relation
-    return relation.rows_fp, relation.fps
+    return relation.rows.fp, relation.fps
 
 
 DIALECTS = [*RESOLUTION, "clickhouse"]
@@ -61,7 +57,7 @@ def test_the_linker_follows_the_table(rule: Rule, dialect: str) -> None:
     says = resolution(dialect)[rule.place]
     means = expected(rule, says)
     linked_query = linked(rule.sql.replace("{}", rule.name), dialect)
-    bare = linked_query.relation.rows_fp, linked_query.relation.fps
+    bare = linked_query.relation.rows.fp, linked_query.relation.fps
     alias = fingerprints(rule.sql.replace("{}", rule.alias), dialect)
     assert bool(linked_query.missing) == (means == "missing")
     if rule.kind == ALIAS_ONLY:
@@ -299,7 +295,7 @@ def test_a_name_behind_a_semi_join_is_that_of_a_later_relation(kind: str, dialec
 
     assert of(one).missing == []
     assert of(one).relation.fps[1] != of(other).relation.fps[1]
-    assert of(one).relation.deps[1].keys() == of(plain).relation.deps[1].keys()
+    assert of(one).relation.columns[1].deps.keys() == of(plain).relation.columns[1].deps.keys()
     # Nothing else has the name, and both engines refuse it.
     alone = data + f"select a.k, b.w from a {kind} join b on a.k = b.k"
     assert of(alone).missing == ["b.w"]
@@ -315,11 +311,7 @@ def test_a_name_behind_a_semi_join_is_that_of_a_later_relation(kind: str, dialec
 
 
 def small_table(key: str, _: str) -> Relation:
-    leaf = digest(b"leaf", key.encode())
-    columns = ["k", "v", "w"]
-    fps = [digest(leaf, c.encode()) for c in columns]
-    deps: Any = [{(key, c): 1} for c in columns]
-    return Relation(list(columns), list(columns), fps, deps, [], leaf, {(key, ROWS): 1}, leaf)
+    return table_relation(key, ["k", "v", "w"])
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres", "snowflake", "clickhouse"])

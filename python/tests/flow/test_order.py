@@ -6,22 +6,18 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+from linked_tables import table_relation
 
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import Relation
 
 TABLES = {"t": ["id", "k", "v", "l"], "r": ["id", "w"]}
 T = "(select * from t order by v {way})"
 
 
 def table(key: str, _: str) -> Relation:
-    leaf = digest(b"leaf", key.encode())
-    columns = TABLES[key]
-    fps = [digest(leaf, c.encode()) for c in columns]
-    deps = [{(key, c): 1} for c in columns]
-    return Relation(columns, columns, fps, deps, [], leaf, {(key, ROWS): 1}, leaf)
+    return table_relation(key, TABLES[key])
 
 
 def fingerprints(sql: str, dialect: str = "duckdb") -> tuple[bytes, list[bytes]]:
@@ -30,7 +26,7 @@ def fingerprints(sql: str, dialect: str = "duckdb") -> tuple[bytes, list[bytes]]
     assert lowered.rel is not None, lowered.reason
     linked = link(lowered, table, dialect)
     assert not linked.missing
-    return linked.relation.rows_fp, linked.relation.fps
+    return linked.relation.rows.fp, linked.relation.fps
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import duckdb
 import pytest
+from linked_tables import table_relation
 
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import Relation
 
 NAMES = ["g", "v", "w", "b", "h"]
 TABLE = """create table t as select * from (values
@@ -18,10 +18,7 @@ TABLE = """create table t as select * from (values
 
 def linked(sql: str) -> Linked:
     def table(key: str, _: str) -> Relation:
-        leaf = digest(b"leaf", key.encode())
-        fps = [digest(leaf, name.encode()) for name in NAMES]
-        deps = [{(key, name): 1} for name in NAMES]
-        return Relation(NAMES, NAMES, fps, deps, [], leaf, {(key, ROWS): 1}, leaf)
+        return table_relation(key, NAMES)
 
     lowered = lower(sql, "duckdb")
     assert lowered.rel is not None, lowered.reason
@@ -125,7 +122,7 @@ SAME = [
 def test_a_statement_means_its_clause(one: str, other: str) -> None:
     assert executed(one) == executed(other)
     a, b = linked(one).relation, linked(other).relation
-    assert (a.names, a.fps, a.rows_fp) == (b.names, b.fps, b.rows_fp)
+    assert (a.names, a.fps, a.rows.fp) == (b.names, b.fps, b.rows.fp)
 
 
 ROWS_DIFFER = [
@@ -141,7 +138,7 @@ ROWS_DIFFER = [
 @pytest.mark.parametrize(("one", "other"), ROWS_DIFFER)
 def test_other_keys_are_other_rows(one: str, other: str) -> None:
     assert len(executed(one)[1]) != len(executed(other)[1])
-    assert linked(one).relation.rows_fp != linked(other).relation.rows_fp
+    assert linked(one).relation.rows.fp != linked(other).relation.rows.fp
 
 
 VALUES_DIFFER = [
@@ -156,7 +153,7 @@ VALUES_DIFFER = [
 def test_another_aggregate_moves_its_columns_alone(one: str, other: str, value: str) -> None:
     texts = [f"pivot t on w in ({value}) using {u} as u group by g" for u in (one, other)]
     a, b = (linked(text).relation for text in texts)
-    assert a.rows_fp == b.rows_fp
+    assert a.rows.fp == b.rows.fp
     assert a.fps[0] == b.fps[0]
     assert a.fps[1] != b.fps[1]
 
@@ -164,4 +161,4 @@ def test_another_aggregate_moves_its_columns_alone(one: str, other: str, value: 
 def test_values_of_another_column_move_the_turned_column() -> None:
     texts = [f"pivot t on {on} in ('ash') using max(v) group by g" for on in ("w", "b")]
     a, b = (linked(text).relation for text in texts)
-    assert a.rows_fp == b.rows_fp and a.fps[1] != b.fps[1]
+    assert a.rows.fp == b.rows.fp and a.fps[1] != b.fps[1]

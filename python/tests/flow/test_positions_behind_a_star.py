@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import duckdb
 import pytest
+from linked_tables import table_relation
 
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import Relation
 
 NAMES = ["a", "b", "c"]
 ROWS_OF_T = "(values (1, 1, 1), (1, 2, 1), (1, 3, 2), (2, 2, 2)) as q(a, b, c)"
@@ -16,10 +16,7 @@ ROWS_OF_T = "(values (1, 1, 1), (1, 2, 1), (1, 3, 2), (2, 2, 2)) as q(a, b, c)"
 
 def linked(sql: str, dialect: str = "duckdb") -> Linked:
     def table(key: str, _: str) -> Relation:
-        leaf = digest(b"leaf", key.encode())
-        fps = [digest(leaf, name.encode()) for name in NAMES]
-        deps = [{(key, name): 1} for name in NAMES]
-        return Relation(NAMES, NAMES, fps, deps, [], leaf, {(key, ROWS): 1}, leaf)
+        return table_relation(key, NAMES)
 
     lowered = lower(sql, dialect)
     assert lowered.rel is not None, lowered.reason
@@ -50,14 +47,14 @@ def test_a_key_behind_a_star_is_the_column_that_stands_there(sql: str) -> None:
     assert counts[0] != counts[1]
     before, after = (linked(query) for query in queries)
     assert not before.missing and not after.missing
-    assert before.relation.rows_fp != after.relation.rows_fp
+    assert before.relation.rows.fp != after.relation.rows.fp
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "spark", "postgres"])
 def test_what_is_no_key_does_not_move_the_groups(dialect: str) -> None:
     sql = "with x as (select a, c from t) select *, max({b}) over () as m from x, t group by 1, 2"
     one, other = (linked(sql.format(b=b), dialect) for b in ("t.b", "t.c"))
-    assert one.relation.rows_fp == other.relation.rows_fp
+    assert one.relation.rows.fp == other.relation.rows.fp
 
 
 def test_a_position_behind_all_columns_of_a_star_is_not_there() -> None:

@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 import sqlglot
 from lineage_fixtures import Fixture, read_fixtures, read_tables
+from linked_tables import table_relation
 from sqlglot import exp
 
 from dbt_ripple.flow.fingerprint import digest
@@ -44,21 +45,11 @@ def linked(sql: str, dialect: str, schema: Schema = TABLES.get) -> Linked | str:
 
     def table(key: str, _: str) -> Relation:
         name = key.split(".")[-1].strip('"')
-        leaf = digest(b"leaf", name.encode())
+        rest = [_Open(name, digest(b"leaf", name.encode()))]
         columns = schema(name)
-        rest = _Open(name, leaf)
-        names = columns or []
-        return Relation(
-            list(names),
-            list(names),
-            [digest(leaf, c.encode()) for c in names],
-            [{(name, c): 1} for c in names],
-            [] if columns is not None else [rest],
-            leaf,
-            {(name, ROWS): 1},
-            leaf,
-            unresolved=[rest] if columns is not None else [],
-        )
+        if columns is None:
+            return table_relation(name, [], unlisted=rest)
+        return table_relation(name, columns, unresolved=rest)
 
     lowered = lower(sql, dialect)
     return str(lowered.reason) if lowered.rel is None else link(lowered, table, dialect)
@@ -70,9 +61,9 @@ def outcome(result: Linked | str) -> object:
         return result
     r = result.relation
     return [
-        [(k, fp, d) for k, fp, d in zip(r.keys, r.fps, r.deps, strict=True)],
-        r.rows_fp,
-        r.rows,
+        [(c.key, c.fp, c.deps) for c in r.columns],
+        r.rows.fp,
+        r.rows.deps,
         result.missing,
     ]
 
@@ -81,7 +72,7 @@ def fingerprints(result: Linked | str) -> object:
     """The fingerprints of a flow, names aside."""
     if isinstance(result, str):
         return result
-    return result.relation.fps, result.relation.rows_fp
+    return result.relation.fps, result.relation.rows.fp
 
 
 def test_laying_a_query_out_anew_changes_nothing() -> None:
@@ -231,7 +222,7 @@ def _claims(result: Linked | str, fixture: Fixture) -> dict[str, set[tuple[str, 
     """What each output of the fixture, and the rows, may depend on as far as we say."""
     assert not isinstance(result, str), f"{fixture.id}: {result}"
     relation = result.relation
-    claims = {ROWS: set(relation.rows)}
+    claims = {ROWS: set(relation.rows.deps)}
     for name, _ in fixture.outputs:
         if name == "?":
             continue

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+from linked_tables import table_relation
 from reworded_pairs import COLUMNS, FORMS, NEAR_MISSES
 
 from dbt_ripple.flow.canonical import Canonical, canonical
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rewrites import RULES
 
 NAMES = list(COLUMNS)
@@ -27,10 +27,7 @@ UNPROVEN = frozenset[str]()
 
 
 def table(key: str, _: str) -> Relation:
-    leaf = digest(b"leaf", key.encode())
-    fps = [digest(leaf, c.encode()) for c in NAMES]
-    deps = [{(key, c): 1} for c in NAMES]
-    return Relation(list(NAMES), list(NAMES), fps, deps, [], leaf, {(key, ROWS): 1}, leaf)
+    return table_relation(key, NAMES)
 
 
 def plain(sql: str) -> Linked:
@@ -48,7 +45,7 @@ def in_form(sql: str) -> Canonical:
 
 
 def fingerprints(linked: Linked) -> tuple[bytes, list[bytes]]:
-    return linked.relation.rows_fp, linked.relation.fps
+    return linked.relation.rows.fp, linked.relation.fps
 
 
 def equal(one: str, other: str) -> bool:

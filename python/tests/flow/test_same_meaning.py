@@ -10,29 +10,19 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+from linked_tables import table_relation
 
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.query_text import text_of_query
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import Relation
 
 COLUMNS = ["k", "x", "y", "p", "q", "r"]
 TYPES = ["integer", "integer", "integer", "boolean", "boolean", "boolean"]
 
 
 def table(key: str, _: str) -> Relation:
-    leaf = digest(b"leaf", key.encode())
-    return Relation(
-        list(COLUMNS),
-        list(COLUMNS),
-        [digest(leaf, c.encode()) for c in COLUMNS],
-        [{(key, c): 1} for c in COLUMNS],
-        [],
-        leaf,
-        {(key, ROWS): 1},
-        leaf,
-    )
+    return table_relation(key, COLUMNS)
 
 
 def fingerprints(sql: str) -> tuple[bytes, list[bytes]]:
@@ -41,7 +31,7 @@ def fingerprints(sql: str) -> tuple[bytes, list[bytes]]:
     assert lowered.rel is not None, lowered.reason
     linked = link(lowered, table, "duckdb")
     assert not linked.missing
-    return linked.relation.rows_fp, linked.relation.fps
+    return linked.relation.rows.fp, linked.relation.fps
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +282,7 @@ def test_what_no_rule_reads_counts_in_every_dialect(dialect: str, one: str, othe
     sides = [lower(sql, dialect) for sql in (one, other)]
     linked = [link(side, table, dialect).relation for side in sides if side.rel is not None]
     assert len(linked) == 2, [side.reason for side in sides]
-    assert (linked[0].rows_fp, linked[0].fps) != (linked[1].rows_fp, linked[1].fps)
+    assert (linked[0].rows.fp, linked[0].fps) != (linked[1].rows.fp, linked[1].fps)
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER)

@@ -6,10 +6,10 @@ from typing import Final
 
 import duckdb
 from generators.schemas import TABLES
+from linked_tables import table_relation
 
 from dbt_ripple.flow.containment import OpaqueRows
-from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.row_constraints import Facts, KnownConstraints, Proof, Unique, type_family
 
 ROWS_OF: Final[dict[str, list[str]]] = {
@@ -103,21 +103,11 @@ def table(
     if key not in tables:
         raise UnknownTableError(key)
     columns = list(tables[key])
-    leaf = digest(b"leaf", key.encode())
-    relation = Relation(
-        list(columns),
-        list(columns),
-        [digest(leaf, c.encode()) for c in columns],
-        [{(key, c): 1} for c in columns],
-        [],
-        leaf,
-        {(key, ROWS): 1},
-        leaf,
-    )
+    relation = table_relation(key, columns)
     if known_constraints is not None:
         for column, fp in zip(columns, relation.fps, strict=True):
             known_constraints.typed(fp, type_family(tables[key][column]))
-        facts = relation.facts = Facts(OpaqueRows(leaf))
+        facts = relation.facts = Facts(OpaqueRows(relation.rows.fp))
         if key in UNIQUE:
             fp = relation.fps[columns.index(UNIQUE[key])]
             proof = Proof(frozenset({"a_test"}), "by a test")

@@ -49,7 +49,7 @@ class Seen:
     dialect: str
 
     def rows(self) -> bytes:
-        return self.written(self.relation.rows_fp)
+        return self.written(self.relation.rows.fp)
 
     def column(self, names: list[str], at: int) -> bytes | None:
         """The fingerprint of a column that the engine shows under a name."""

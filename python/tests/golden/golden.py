@@ -108,13 +108,13 @@ def fixtures() -> Iterator[Item]:
         made = linked.relation
         parts: dict[str, Any] = {
             "missing names": linked.missing,
-            "rows": (made.rows_fp, _sorted(made.rows), made.order),
+            "rows": (made.rows.fp, _sorted(made.rows.deps), made.rows.order),
         }
-        for number, name in enumerate(made.names):
-            parts[f"column {number + 1}, {name}"] = (
-                name,
-                made.fps[number],
-                _sorted(made.deps[number]),
+        for number, column in enumerate(made.columns, 1):
+            parts[f"column {number}, {column.name}"] = (
+                column.name,
+                column.fp,
+                _sorted(column.deps),
             )
         yield Item(f"fixture {fixture.id}", parts)
 

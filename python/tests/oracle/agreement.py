@@ -16,7 +16,7 @@ import logging
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Final
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest does
 
 from flow.lineage_fixtures import read_fixtures, read_tables
+from linked_tables import table_relation
 from oracle.catalyst import Catalyst, Deps, PlanGapError, Reading
 from oracle.make_tpc import load
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import AGGREGATION, DIRECT, KINDS, MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
@@ -119,22 +119,6 @@ class Report:
 # -- our side ------------------------------------------------------------------------------------
 
 
-def base_relation(name: str, columns: Iterable[str]) -> Relation:
-    """A base table as the engine sees a parent: every column comes from itself."""
-    keys = [c.lower() for c in columns]
-    leaf = digest(b"leaf", name.encode())
-    return Relation(
-        list(columns),
-        keys,
-        [digest(leaf, k.encode()) for k in keys],
-        [{(name, k): 1} for k in keys],
-        [],
-        leaf,
-        {(name, ROWS): 1},
-        leaf,
-    )
-
-
 def link_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Linked:
     """Lower and link one query over the corpus's tables.
 
@@ -147,7 +131,7 @@ def link_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Linked:
         if key.startswith(EPHEMERAL_PREFIX):
             return linked_of(corpus.ephemeral[key.removeprefix(EPHEMERAL_PREFIX)]).relation
         name = qualified(key, corpus.schema)
-        return base_relation(name, tables[name])
+        return table_relation(name, tables[name])
 
     def linked_of(query: str) -> Linked:
         lowered = lower(query, dialect)
@@ -174,7 +158,9 @@ def read_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Reading:
     if relation.unlisted:
         raise ValueError("columns of the output that are not known")
     return Reading(
-        relation.names, [_columns_only(d) for d in relation.deps], _columns_only(relation.rows)
+        relation.names,
+        [_columns_only(column.deps) for column in relation.columns],
+        _columns_only(relation.rows.deps),
     )
 
 
@@ -186,7 +172,7 @@ def fingerprints(sql: str, corpus: Corpus) -> tuple[object, ...]:
         return (sql,)
     relation = linked.relation
     return (
-        relation.rows_fp,
+        relation.rows.fp,
         tuple(relation.fps),
         tuple(rest.fp() for rest in relation.unlisted),
         tuple(linked.missing),

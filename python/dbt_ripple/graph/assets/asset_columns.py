@@ -8,7 +8,6 @@ from typing import Final
 
 from dbt_ripple.artifacts.assets_file import KINDS, ColumnFlow
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     CONDITIONAL,
@@ -21,10 +20,20 @@ from dbt_ripple.flow.ir import (
     TRANSFORMATION,
     WINDOW,
 )
-from dbt_ripple.flow.relation import Deps, Relation, merge, through
+from dbt_ripple.flow.relation import (
+    Deps,
+    Relation,
+    RowSet,
+    merge,
+    through,
+)
 from dbt_ripple.graph.lineage import NodeAnalysis, Status
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.relations import LinkedNode
+from dbt_ripple.graph.relations import (
+    LinkedNode,
+    columns_of_node,
+    rows_of_node,
+)
 from dbt_ripple.reasons import Reason
 
 _BITS: Final[Mapping[str, int]] = {
@@ -116,15 +125,11 @@ def as_linked_node(
     names = [column.name for column in declared]
     fps = [digest(own, c.name.lower().encode(), *sorted(c.parts)) for c in declared]
     rows_fp = digest(own, b"rows", *sorted(columns.rows.parts))
+    side_key = digest(b"leaf", unique_id.encode())
     relation = Relation(
-        names=list(names),
-        keys=[fold_stored(name, dialect) for name in names],
-        fps=fps,
-        deps=[{(unique_id, name): IDENTITY} for name in names],
-        unlisted=[UnlistedAssetColumns(unique_id, digest(own, b"rest"))],
-        rows_fp=rows_fp,
-        rows={(unique_id, ROWS): IDENTITY},
-        side_key=digest(b"leaf", unique_id.encode()),
+        columns_of_node(unique_id, names, fps, dialect),
+        RowSet.unjoined(rows_fp, rows_of_node(unique_id), side_key),
+        [UnlistedAssetColumns(unique_id, digest(own, b"rest"))],
     )
     analysis = NodeAnalysis(
         unique_id,

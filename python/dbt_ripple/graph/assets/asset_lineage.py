@@ -32,7 +32,13 @@ from dbt_ripple.flow.ir import (
     TRANSFORMATION,
 )
 from dbt_ripple.flow.link import Linked
-from dbt_ripple.flow.relation import Deps, Relation, merge
+from dbt_ripple.flow.relation import (
+    Deps,
+    OutputColumn,
+    Relation,
+    RowSet,
+    merge,
+)
 from dbt_ripple.flow.statements import Statement
 from dbt_ripple.graph.assets.asset_columns import (
     AssetColumnParts,
@@ -57,7 +63,12 @@ from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis, Own, St
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.query_cache import Note, QueryCache
-from dbt_ripple.graph.relations import LinkedNode, topological, unknown_relation
+from dbt_ripple.graph.relations import (
+    LinkedNode,
+    rows_of_node,
+    topological,
+    unknown_relation,
+)
 from dbt_ripple.reasons import Code, Reason
 
 _ROUNDS: Final = 10
@@ -172,16 +183,16 @@ class AssetLineage:
         gone = seen.reason == Code.GONE()
         # How one engine stores a name says nothing of how another one spells it.
         own = dialect == self.graph.dialect
+        columns = [
+            OutputColumn(name, fold(name, own, dialect), fp, {(unique_id, name): IDENTITY})
+            for name, fp in zip(seen.columns, fps, strict=True)
+        ]
+        side_key = digest(b"asset reads", unique_id.encode())
         return Relation(
-            names=list(seen.columns),
-            keys=[fold(name, own, dialect) for name in seen.columns],
-            fps=fps,
-            deps=[{(unique_id, name): IDENTITY} for name in seen.columns],
-            unlisted=[unlisted] if self.is_open(unique_id) and not gone else [],
-            rows_fp=rows_fp,
-            rows={(unique_id, ROWS): IDENTITY},
-            side_key=digest(b"asset reads", unique_id.encode()),
-            unresolved=[unlisted],
+            columns,
+            RowSet.unjoined(rows_fp, rows_of_node(unique_id), side_key),
+            [unlisted] if self.is_open(unique_id) and not gone else [],
+            [unlisted],
         )
 
     @cached_property
@@ -370,20 +381,18 @@ class AssetLineage:
             if target is not None and statement.is_insert and not statement.columns:
                 names = self._inserted(target, relation.names)
             places = job.into.setdefault(target, {}) if target is not None else None
-            for i, (name, fp, deps) in enumerate(
-                zip(relation.names, relation.fps, relation.deps, strict=True)
-            ):
-                job.own.column(prefix + name).add(fp, deps)
+            for i, column in enumerate(relation.columns):
+                job.own.column(prefix + column.name).add(column.fp, column.deps)
                 if places is not None and names is not None:
-                    places[names[i]] = prefix + name
+                    places[names[i]] = prefix + column.name
             if target is not None and names is None:
                 job.into[target] = None
             if relation.unlisted:
                 job.unseen.append(Code.SQL_NOT_FOLLOWED(because=_star(relation)))
-                job.everything |= dict.fromkeys(u for u, _ in relation.rows)
+                job.everything |= dict.fromkeys(u for u, _ in relation.rows.deps)
                 if target is not None:
                     job.into[target] = None
-            job.own.rows.add(relation.rows_fp, relation.rows)
+            job.own.rows.add(relation.rows.fp, relation.rows.deps)
 
     def _inserted(self, target: str, names: Sequence[str]) -> Sequence[str] | None:
         """Where an INSERT without a list of columns puts what its query returns: engines go by position.
@@ -441,7 +450,7 @@ class AssetLineage:
         job.texts.append(statement.sql)
         for name in statement.reads:
             if name.key in built:
-                job.everything |= dict.fromkeys(u for u, _ in built[name.key].rows)
+                job.everything |= dict.fromkeys(u for u, _ in built[name.key].rows.deps)
             elif name.key in asset.named:
                 job.everything[asset.named[name.key]] = None
         for unique_id in job.everything:
@@ -634,7 +643,7 @@ def _depend_on_everything(lineage: AssetLineage, job: LinkedAsset) -> None:
 
 
 def _star(relation: Relation) -> Reason:
-    parents = sorted({parent for parent, _ in relation.rows})
+    parents = sorted({parent for parent, _ in relation.rows.deps})
     return Code.STAR_UNKNOWN(parents=[*parents[:3]] or ["its source"])
 
 

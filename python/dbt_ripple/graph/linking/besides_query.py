@@ -13,7 +13,7 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import CONDITIONAL
-from dbt_ripple.flow.relation import Deps, merge, through, unlisted_fp
+from dbt_ripple.flow.relation import Deps, merge, unlisted_fp
 from dbt_ripple.graph.introspection import IntrospectedParts, WarehouseReads
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.linking.functions import functions_called
@@ -69,18 +69,18 @@ def besides_query(linker: Linker, unique_id: str, node: Node, reads: WarehouseRe
             else:
                 parts.append(relation.all_fp())
             if introspected == IntrospectedParts.EVERYTHING:
-                parts.append(relation.rows_fp)
+                parts.append(relation.rows.fp)
     if reads.exist and introspected != IntrospectedParts.EVERYTHING:
         for parent in sorted(relations_above(linker, unique_id)):
             parts += [parent.encode(), repr(kind_of_relation(nodes[parent])).encode()]
     for other in named_by_hooks(linker, unique_id, node):
         relation = linker.node(other).relation
-        parts += [other.encode(), relation.all_fp(), relation.rows_fp]
+        parts += [other.encode(), relation.all_fp(), relation.rows.fp]
     for other in named_by_jinja(linker, unique_id, node, reads):
         parts += [other.encode(), repr(kind_of_relation(nodes[other])).encode()]
         if reads.parts == IntrospectedParts.EVERYTHING:
             relation = linker.node(other).relation
-            parts += [relation.all_fp(), relation.rows_fp]
+            parts += [relation.all_fp(), relation.rows.fp]
     if reads.parts == IntrospectedParts.EVERYTHING:
         named = context.introspection.named(node)
         if named.catalog:
@@ -90,7 +90,7 @@ def besides_query(linker: Linker, unique_id: str, node: Node, reads: WarehouseRe
         for parent in [p for p in parents if nodes[p].name == name] or parents:
             relation = linker.node(parent).relation
             asked = relation.get(fold(column, False, linker.dialect), column)
-            parts += [relation.rows_fp, asked[0] if asked else relation.all_fp()]
+            parts += [relation.rows.fp, asked[0] if asked else relation.all_fp()]
     parts += functions_called(linker, unique_id)
     return digest(*parts) if parts else b""
 
@@ -156,7 +156,7 @@ def unnamed_fingerprint(linker: Linker, unnamed: UnnamedReads | None) -> bytes:
     parts = []
     for unique_id in sorted(unnamed.whole):
         relation = linker.node(unique_id).relation
-        parts += [unique_id.encode(), relation.all_fp(), relation.rows_fp]
+        parts += [unique_id.encode(), relation.all_fp(), relation.rows.fp]
     for key in unnamed.hooks:
         parts += [key.encode(), linker.left_in(key)]
     if unnamed.catalog:
@@ -181,8 +181,5 @@ def whole_relations(linker: Linker, unique_ids: Iterable[str]) -> Deps:
     """What may decide about rows: all that these relations hold."""
     deps: Deps = {}
     for unique_id in unique_ids:
-        relation = linker.node(unique_id).relation
-        merge(deps, through(CONDITIONAL, relation.rows))
-        for of_column in relation.deps:
-            merge(deps, through(CONDITIONAL, of_column))
+        merge(deps, linker.node(unique_id).relation.whole(CONDITIONAL))
     return deps

@@ -66,14 +66,12 @@ def link_data_test(linker: Linker, unique_id: str, node: Node) -> LinkedTest:
 def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> LinkedTest:
     """A test whose query was followed."""
     relation = query.relation
-    reads: dict[tuple[str, str], None] = {}
-    for deps in (relation.rows, *relation.deps):
-        reads.update(dict.fromkeys(deps))
-    names, fps = list(relation.names), [fp.hex() for fp in relation.fps]
+    reads = dict.fromkeys(relation.reads())
+    names, fps = relation.names, [fp.hex() for fp in relation.fps]
     if relation.unlisted:  # what a test shows counts, with or without a name
         names.append("*")
         fps.append(unlisted_fp(relation.unlisted).hex())
-    rows_fp = relation.rows_fp
+    rows_fp = relation.rows.fp
     config = linker.context.config_fingerprints.of(node)
     warehouse_reads = linker.context.introspection.of(node)
     besides = besides_query(linker, unique_id, node, warehouse_reads)

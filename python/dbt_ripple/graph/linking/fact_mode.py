@@ -148,15 +148,14 @@ class FactMode(LinkingMode):
         linked = self._linked.get(test)
         if linked is None or linked.missing or linked.unknown or linked.relation.unlisted:
             return set()
-        read = [linked.relation.rows, *linked.relation.deps]
-        return {column for deps in read for of, column in deps if of == unique_id} - {ROWS}
+        return {column for of, column in linked.relation.reads() if of == unique_id} - {ROWS}
 
     def keeps(self, unique_id: str, parent: str, columns: set[str]) -> bool:
         """Whether a relation has all rows of its parent, and these columns as they are there."""
         here, there = (self.linker.node(u).relation for u in (unique_id, parent))
         fps = dict(zip(there.names, there.fps, strict=True))
         return (
-            here.rows_fp == there.rows_fp
+            here.rows.fp == there.rows.fp
             and columns <= fps.keys()
             and {fps[name] for name in columns} <= set(here.fps)
         )
@@ -216,7 +215,7 @@ class FactMode(LinkingMode):
             return None
         relation = unchanged_relation(unique_id, seen, linker.dialect)
         more = self._more_of_unchanged(unique_id, seen, relation)
-        relation.facts = Facts(OpaqueRows(relation.rows_fp), more=more)
+        relation.facts = Facts(OpaqueRows(relation.rows.fp), more=more)
         return LinkedNode(seen, relation, [], {})
 
     def before(self, linker: Linker, unique_id: str, node: Node) -> None:
@@ -278,7 +277,7 @@ class FactMode(LinkingMode):
     def in_circle(self, linker: Linker, unique_id: str) -> Relation:
         """What is not known yet is equal to nothing, least of all to the other side's."""
         relation = unequal_circle(linker, unique_id)
-        relation.facts = Facts(OpaqueRows(relation.rows_fp))
+        relation.facts = Facts(OpaqueRows(relation.rows.fp))
         return relation
 
     def left_by_hooks(self, linker: Linker, key: str) -> bytes:
@@ -306,10 +305,10 @@ class FactMode(LinkingMode):
         if (
             linked is None
             or linked.relation.facts is None
-            or linked.relation.rows_fp != relation.rows_fp
+            or linked.relation.rows.fp != relation.rows.fp
             or node.materialized not in HOLDS_ITS_QUERY
         ):
-            return Facts(OpaqueRows(relation.rows_fp))
+            return Facts(OpaqueRows(relation.rows.fp))
         facts = linked.relation.facts.copy()
         facts.more = None
         return facts
@@ -382,7 +381,7 @@ class FactMode(LinkingMode):
     def _note_types(self, unique_id: str, relation: Relation) -> None:
         """Note the types of a relation's columns."""
         linker = self.linker
-        columns = relation.columns()
+        columns = relation.columns_by_key()
         types = [(c.name, c.type) for c in self.evidence.columns(unique_id)]
         for name, type_ in types or types_of_seed(linker, linker.project.nodes[unique_id]):
             column = columns.get(fold_stored(name, linker.dialect))

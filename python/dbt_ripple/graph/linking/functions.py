@@ -28,7 +28,7 @@ def function_fingerprint(linker: Linker, unique_id: str) -> bytes:
         ]
         for parent in relations_above(linker, unique_id):
             relation = linker.node(parent).relation
-            parts += [relation.all_fp(), relation.rows_fp]
+            parts += [relation.all_fp(), relation.rows.fp]
         parts += functions_called(linker, unique_id)
         fingerprint = linker.functions[unique_id] = digest(*parts)
     return fingerprint

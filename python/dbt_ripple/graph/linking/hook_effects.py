@@ -69,7 +69,7 @@ def _left_by(linker: Linker, key: str, hooks: list[Hook]) -> bytes:
         for unique_id in sorted(hook.reads - {key}):
             if unique_id in linker.linked_nodes:
                 relation = linker.linked_nodes[unique_id].relation
-                parts += [unique_id.encode(), relation.all_fp(), relation.rows_fp]
+                parts += [unique_id.encode(), relation.all_fp(), relation.rows.fp]
         for other in sorted(linker.context.hooks.of_others(hook)):
             parts += [other.encode(), linker.left_in(other)]
     return digest(b"left", *parts)

@@ -47,20 +47,20 @@ def config_with_columns(
             parts += [setting.encode(), name.encode()]
     if node.resource_type == "snapshot" and node.config.get("check_cols") == "all":
         parts.append(relation.all_fp())
-        for deps in relation.deps:
-            merge(rows, through(FILTER, deps))
+        for of_query in relation.columns:
+            merge(rows, through(FILTER, of_query.deps))
     if node.resource_type == "snapshot" or node.materialized == "incremental":
         values = ((name, node.config.get(name)) for name in OF_COLUMNS if name not in named)
         parts += [repr(pair).encode() for pair in values if pair[1]]
     if words := config_fingerprints.words_of_hooks(node):
-        parts.append(relation.rows_fp)
+        parts.append(relation.rows.fp)
         if words & {"insert", "merge", "copy"}:  # values may be told by their places
             parts += [key.encode() for key in relation.keys]
         _add_named(words, relation, parts, rows)
     if words := config_fingerprints.words_of_branches(node):
         for parent in sorted(relations_above(linker, node.unique_id)):
             above = linker.node(parent).relation
-            parts += [parent.encode(), above.rows_fp]
+            parts += [parent.encode(), above.rows.fp]
             _add_named(words, above, parts, rows)
     if node.config.get("incremental_strategy") == "microbatch":
         # dbt filters each parent by its event_time when it builds a batch.
@@ -77,9 +77,9 @@ def config_with_columns(
 
 def _add_named(words: set[str], relation: Relation, parts: list[bytes], rows: Deps) -> None:
     """Rows depend on the columns that a text names which is not followed; ``*`` names all."""
-    for key, fp, deps in zip(relation.keys, relation.fps, relation.deps, strict=True):
-        if "*" in words or key.lower() in words:
-            parts.append(fp)
-            merge(rows, through(FILTER, deps))
+    for column in relation.columns:
+        if "*" in words or column.key.lower() in words:
+            parts.append(column.fp)
+            merge(rows, through(FILTER, column.deps))
     if relation.unlisted:
         parts.append(unlisted_fp(relation.unlisted))

@@ -209,7 +209,7 @@ class Linker:
 
     def discover(self, linked: LinkedNode, key: str, name: str, fp: bytes, deps: Deps) -> str:
         """Note a column that only its use shows; returns the name it is noted under."""
-        if key in linked.relation.columns():
+        if key in linked.relation.columns_by_key():
             return linked.analysis.columns[linked.relation.keys.index(key)]
         analysis = linked.analysis
         for other in analysis.columns[len(linked.relation.names) :]:

@@ -51,4 +51,4 @@ def _write_unknown(result: QueryResult) -> None:
     result.status = "opaque"
     result.reason = Code.UNKNOWN_MATERIALIZATION(materialization=str(node.materialized))
     code = (node.raw_code or "").encode()
-    result.wrapped = digest(result.wrapped, code, relation.all_fp(), relation.rows_fp)
+    result.wrapped = digest(result.wrapped, code, relation.all_fp(), relation.rows.fp)

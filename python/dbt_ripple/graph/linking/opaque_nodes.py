@@ -8,16 +8,26 @@ from typing import TYPE_CHECKING, Final
 from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold_stored
-from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION
-from dbt_ripple.flow.relation import Deps, Relation, merge, through
+from dbt_ripple.flow.ir import TRANSFORMATION
+from dbt_ripple.flow.relation import (
+    Deps,
+    Relation,
+    RowSet,
+    merge,
+    through,
+)
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import NodeAnalysis
-from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.functions import functions_called
 from dbt_ripple.graph.linking.node_parents import not_below, relations_above
 from dbt_ripple.graph.node_properties import declared
 from dbt_ripple.graph.normalized_code import code_of
-from dbt_ripple.graph.relations import LinkedNode, OpaqueNodeColumns
+from dbt_ripple.graph.relations import (
+    LinkedNode,
+    OpaqueNodeColumns,
+    columns_of_node,
+    rows_of_node,
+)
 from dbt_ripple.graph.unnamed_reads import CATALOG, relations_named
 from dbt_ripple.reasons import Reason
 
@@ -54,43 +64,35 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
         repr(declared(node) if node.contract_enforced else []).encode(),
         *functions_called(linker, unique_id),
         *_left_for(linker, unique_id, node),
-        *(fp for r in relations for fp in (r.all_fp(), r.rows_fp)),
+        *(fp for r in relations for fp in (r.all_fp(), r.rows.fp)),
     )
     in_catalog = [c.name for c in linker.catalog.get(unique_id, ())]
     closed = bool(in_catalog)
     names = in_catalog or [c.name for c in node.columns.values()]
     everything: Deps = {}
-    pairs = sum(len(r.names) for r in relations) * max(len(names), 1)
-    for r in relations:
-        merge(everything, through(TRANSFORMATION, r.rows))
-        if pairs <= MAX_OPAQUE_EDGES:
-            for d in r.deps:
-                merge(everything, through(TRANSFORMATION, d))
+    pairs = sum(len(r.columns) for r in relations) * max(len(names), 1)
     rows: Deps = {}
     for r in relations:
-        merge(rows, through(TRANSFORMATION, r.rows))
-        for d in r.deps:
-            merge(rows, through(TRANSFORMATION, d))
-    keys = [fold_stored(n, linker.dialect) for n in names]
+        merge(everything, through(TRANSFORMATION, r.rows.deps))
+        merge(rows, r.whole(TRANSFORMATION))
+    if pairs <= MAX_OPAQUE_EDGES:
+        merge(everything, rows)
+    fps = [digest(fingerprint, fold_stored(name, linker.dialect).encode()) for name in names]
+    rows_fp, side_key = digest(fingerprint, b"rows"), digest(b"leaf", unique_id.encode())
     unlisted = OpaqueNodeColumns(linker, unique_id, fingerprint, everything)
     relation = Relation(
-        names=list(names),
-        keys=keys,
-        fps=[digest(fingerprint, k.encode()) for k in keys],
-        deps=[{(unique_id, n): IDENTITY} for n in names],
-        unlisted=[] if closed else [unlisted],
-        rows_fp=digest(fingerprint, b"rows"),
-        rows={(unique_id, ROWS): IDENTITY},
-        side_key=digest(b"leaf", unique_id.encode()),
+        columns_of_node(unique_id, names, fps, linker.dialect),
+        RowSet.unjoined(rows_fp, rows_of_node(unique_id), side_key),
+        [] if closed else [unlisted],
     )
     analysis = NodeAnalysis(
         unique_id,
         "opaque",
         reason,
         columns=names,
-        fingerprints=[fp.hex() for fp in relation.fps],
+        fingerprints=[fp.hex() for fp in fps],
         expressions=[None] * len(names),
-        rows_fingerprint=relation.rows_fp.hex(),
+        rows_fingerprint=rows_fp.hex(),
     )
     return LinkedNode(analysis, relation, [everything for _ in names], rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.relation import Column, Deps, Relation, UnlistedColumns
+from dbt_ripple.flow.relation import Column, Deps, OutputColumn, Relation, RowSet, UnlistedColumns
 from dbt_ripple.graph.linking.modes import LinkingMode
 from dbt_ripple.graph.relations import LinkedNode, UnlistedSourceColumns
 
@@ -31,15 +31,13 @@ def _by_name(linker: Linker, unique_id: str, relation: Relation) -> Relation:
         return _UnlistedByName(fingerprint, inner)
 
     named = _NamedRelation(
-        names=relation.names,
-        keys=relation.keys,
-        fps=[digest(fingerprint, key.encode()) for key in relation.keys],
-        deps=relation.deps,
-        unlisted=[unlisted(inner) for inner in relation.unlisted],
-        rows_fp=digest(fingerprint, b"rows"),
-        rows=relation.rows,
-        side_key=fingerprint,
-        unresolved=[unlisted(inner) for inner in relation.unresolved],
+        [
+            OutputColumn(c.name, c.key, digest(fingerprint, c.key.encode()), c.deps)
+            for c in relation.columns
+        ],
+        RowSet.unjoined(digest(fingerprint, b"rows"), relation.rows.deps, fingerprint),
+        [unlisted(inner) for inner in relation.unlisted],
+        [unlisted(inner) for inner in relation.unresolved],
     )
     named.fields = relation.fields
     return named
@@ -52,7 +50,7 @@ class _NamedRelation(Relation):
 
     def all_fp(self) -> bytes:
         """Whoever may read all of it reads all of it, whatever that is."""
-        return digest(self.side_key, b"all")
+        return digest(self.rows.side_key, b"all")
 
 
 class _UnlistedByName:

@@ -8,9 +8,8 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import MADE_UP, fold, fold_stored
 from dbt_ripple.flow.ir import IDENTITY
-from dbt_ripple.flow.relation import Relation, union
+from dbt_ripple.flow.relation import OutputColumn, Relation, union
 from dbt_ripple.graph.lineage import NodeAnalysis, Status
-from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.besides_query import (
     besides_query,
     looked_at,
@@ -23,7 +22,12 @@ from dbt_ripple.graph.linking.kept_rows import config_with_columns
 from dbt_ripple.graph.linking.modes import FollowedQuery
 from dbt_ripple.graph.linking.struct_fields import struct_fields
 from dbt_ripple.graph.normalized_code import type_text
-from dbt_ripple.graph.relations import LinkedNode, UnlistedNodeColumns, wrapped_columns
+from dbt_ripple.graph.relations import (
+    LinkedNode,
+    UnlistedNodeColumns,
+    rows_of_node,
+    wrapped_columns,
+)
 from dbt_ripple.graph.unresolved_names import unresolved_names
 from dbt_ripple.reasons import Code, Reason
 
@@ -43,7 +47,7 @@ class QueryResult:
         followed: its query.
 
     Attributes:
-        names: of its columns; ``keys``, ``fps`` and ``deps`` run in parallel (`flow.relation.Relation`).
+        columns: those that are known by name.
         rows: what its rows depend on.
         wrapped: a fingerprint of what counts for all columns and the rows; empty for nothing.
         config: a fingerprint of its settings; empty for nothing.
@@ -52,17 +56,14 @@ class QueryResult:
     """
 
     __slots__ = (
+        "columns",
         "config",
-        "deps",
         "expressions",
-        "fps",
         "introspection_fingerprint",
         "introspects",
         "is_open",
-        "keys",
         "linker",
         "missing",
-        "names",
         "node",
         "query",
         "reason",
@@ -78,9 +79,8 @@ class QueryResult:
         self.node = node
         self.expressions, self.query = followed
         relation = self.query.relation
-        self.names, self.keys = list(relation.names), relation.keys
-        self.fps, self.deps = list(relation.fps), list(relation.deps)
-        self.rows = relation.rows
+        self.columns = list(relation.columns)
+        self.rows = relation.rows.deps
         self.is_open = bool(relation.unlisted)
         self.status: Status = "analysed"
         self.reason: Reason | None = None
@@ -93,7 +93,7 @@ class QueryResult:
     def list_columns(self) -> None:
         """Take the columns of a ``*``, and names that the engine makes up, from the warehouse."""
         relation, dialect = self.query.relation, self.linker.dialect
-        keys = self.keys
+        keys = [column.key for column in self.columns]
         made_up = len(set(keys)) < len(keys) or not all(map(str.isidentifier, keys))
         if not (self.is_open or made_up or self.query.unknown):
             return
@@ -102,7 +102,6 @@ class QueryResult:
             # The warehouse knows what the text does not: which columns the * has.
             shown = [c.name for c in listed] or [c.name for c in self.node.columns.values()]
             have = {k.removeprefix(MADE_UP) for k in keys}
-            keys = self.keys = list(keys)
             for name in shown:
                 key = fold_stored(name, dialect)
                 if key in have:
@@ -110,31 +109,25 @@ class QueryResult:
                 column = relation.get(key, name)
                 if column is not None:
                     have.add(key)
-                    self.names.append(name)
-                    keys.append(key)
-                    self.fps.append(column[0])
-                    self.deps.append(column[1])
+                    self.columns.append(OutputColumn(name, key, *column))
             if listed:
                 self.is_open = False
             else:
                 self.status, self.reason = "opaque", _why_unknown(relation)
-        elif made_up and len(listed) == len(self.names):
+        elif made_up and len(listed) == len(self.columns):
             # Of a name that the engine makes up, or tells apart, the warehouse knows better.
-            self.names = [
-                n if k.isidentifier() and keys.count(k) == 1 else c.name
-                for c, n, k in zip(listed, self.names, keys, strict=True)
-            ]
-            self.keys = [fold_stored(n, dialect) for n in self.names]
+            for i, (in_warehouse, c) in enumerate(zip(listed, self.columns, strict=True)):
+                is_sure = c.key.isidentifier() and keys.count(c.key) == 1
+                name = c.name if is_sure else in_warehouse.name
+                self.columns[i] = OutputColumn(name, fold_stored(name, dialect), c.fp, c.deps)
         if self.query.unknown and self.status == "analysed" and not listed:
             self.status, self.reason = "opaque", self.query.unknown
 
     def put_in_declared_order(self) -> None:
         """Dbt selects the columns that an enforced contract declares, in its order."""
         at = {k: i for i, k in enumerate(self._declared_keys())}
-        if set(at) == set(self.keys):
-            order = sorted(range(len(self.keys)), key=lambda i: at[self.keys[i]])
-            self.names, self.keys = [self.names[i] for i in order], [self.keys[i] for i in order]
-            self.fps, self.deps = [self.fps[i] for i in order], [self.deps[i] for i in order]
+        if set(at) == {column.key for column in self.columns}:
+            self.columns.sort(key=lambda column: at[column.key])
 
     def cast_to_declared_types(self) -> None:
         """An enforced contract casts a column to its declared type."""
@@ -143,10 +136,10 @@ class QueryResult:
             for key, column in zip(self._declared_keys(), self.node.columns.values(), strict=True)
             if column.data_type
         }
-        self.fps = [
-            digest(b"type", fp, type_text(types[key]).encode()) if key in types else fp
-            for key, fp in zip(self.keys, self.fps, strict=True)
-        ]
+        for i, c in enumerate(self.columns):
+            if c.key in types:
+                fp = digest(b"type", c.fp, type_text(types[c.key]).encode())
+                self.columns[i] = OutputColumn(c.name, c.key, fp, c.deps)
 
     def _declared_keys(self) -> list[str]:
         """The folded names of the columns that its properties declare."""
@@ -193,51 +186,39 @@ class QueryResult:
 
     def linked(self) -> LinkedNode:
         """The node, as its readers see it."""
-        unique_id, of_query, names, wrapped = (
-            self.unique_id,
-            self.query.relation,
-            self.names,
-            self.wrapped,
-        )
-        fps, rows_fp = self.fps, of_query.rows_fp
+        unique_id, of_query, wrapped = self.unique_id, self.query.relation, self.wrapped
+        columns, rows = self.columns, of_query.rows
+        rows_fp = rows.fp
         if wrapped:
-            fps = wrapped_columns(wrapped, self.keys, fps)
+            columns = wrapped_columns(wrapped, columns)
             rows_fp = digest(wrapped, rows_fp)
         unlisted = UnlistedNodeColumns(self.linker, unique_id, of_query, wrapped)
         relation = Relation(
-            names=list(names),
-            keys=list(self.keys),
-            fps=fps,
-            deps=[{(unique_id, n): IDENTITY} for n in names],
-            unlisted=[unlisted] if self.is_open else [],
-            rows_fp=rows_fp,
-            rows={(unique_id, ROWS): IDENTITY},
-            side_key=of_query.side_key,
-            joins=of_query.joins,
-            order=of_query.order,
-            incidental=of_query.incidental,
+            [OutputColumn(c.name, c.key, c.fp, {(unique_id, c.name): IDENTITY}) for c in columns],
+            rows.after(rows_fp, rows_of_node(unique_id)),
+            [unlisted] if self.is_open else [],
         )
         relation.fields = struct_fields(self.linker, self.node, of_query.fields)
-        expressions: list[str | None] = [None] * len(names)
+        expressions: list[str | None] = [None] * len(columns)
         if self.expressions:
-            expressions = [self.expressions.get(key) for key in self.keys]
+            expressions = [self.expressions.get(column.key) for column in columns]
         analysis = NodeAnalysis(
             unique_id,
             self.status,
             self.reason,
-            columns=names,
-            fingerprints=list(map(bytes.hex, fps)),
+            columns=relation.names,
+            fingerprints=list(map(bytes.hex, relation.fps)),
             expressions=expressions,
             rows_fingerprint=rows_fp.hex(),
-            order=of_query.order.hex(),
+            order=rows.order.hex(),
             introspects=list(dict.fromkeys(self.introspects)),
-            incidental=of_query.incidental.hex(),
+            incidental=rows.incidental.hex(),
             unresolved_names=[name for name in self.query.missing if name not in self.missing],
             introspection_fingerprint=self.introspection_fingerprint.hex(),
         )
-        return LinkedNode(analysis, relation, self.deps, self.rows)
+        return LinkedNode(analysis, relation, [c.deps for c in columns], self.rows)
 
 
 def _why_unknown(relation: Relation) -> Reason:
-    parents = sorted({parent for parent, _ in relation.rows})
+    parents = sorted({parent for parent, _ in relation.rows.deps})
     return Code.STAR_UNKNOWN(parents=[*parents[:3]] or ["its source"])

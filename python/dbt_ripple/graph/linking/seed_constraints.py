@@ -38,7 +38,7 @@ def note_constraints_of_files(
             continue
         proof = Proof(frozenset(), f"by the file of {node.display_name}")
         texts = {n.lower() for n, type_ in types_of_seed(linker, node) if type_ == "text"}
-        by_key = relation.columns()
+        by_key = relation.columns_by_key()
         for name, column in proved.items():
             listed = by_key.get(fold_stored(name, linker.dialect))
             if listed is None:
@@ -53,7 +53,7 @@ def note_constraints_of_files(
                     known_constraints.loaded(fp, column.values)
                 columns.append((facts, fp, column.values))
                 if column.unique:
-                    keys.setdefault(column.values, []).append((relation.rows_fp, fp, proof))
+                    keys.setdefault(column.values, []).append((relation.rows.fp, fp, proof))
     for facts, child, values in columns:
         for parent, same in keys.items():
             if values <= parent:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold, fold_stored
+from dbt_ripple.flow.relation import OutputColumn
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.linking.sources import unlisted_relation
 from dbt_ripple.graph.normalized_code import type_text
@@ -51,11 +54,12 @@ def link_seed(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     types = node.config.get("column_types")
     if isinstance(types, dict) and types:
         declared_types = {str(k).lower(): type_text(str(v)) for k, v in types.items()}
-        for i, name in enumerate(names):
-            if name.lower() in declared_types:
-                relation.fps[i] = digest(relation.fps[i], declared_types[name.lower()].encode())
+        for i, c in enumerate(relation.columns):
+            if c.name.lower() in declared_types:
+                fp = digest(c.fp, declared_types[c.name.lower()].encode())
+                relation.columns[i] = OutputColumn(c.name, c.key, fp, c.deps)
     linked.analysis.fingerprints = [fp.hex() for fp in relation.fps]
-    linked.analysis.rows_fingerprint = relation.rows_fp.hex()
+    linked.analysis.rows_fingerprint = relation.rows.fp.hex()
     return linked
 
 
@@ -64,17 +68,24 @@ def _add_content(linker: Linker, linked: LinkedNode, fingerprint: bytes, file: S
     seeds, relation = linker.seeds, linked.relation
     unique_id = linked.analysis.unique_id
     values = dict(zip((n.lower() for n in file.header), file.values, strict=True))
+    incidental = relation.rows.incidental
     if unique_id in seeds.reordered:
-        relation.incidental = digest(b"order of a file", *file.values)
-        linked.analysis.incidental = relation.incidental.hex()
+        incidental = digest(b"order of a file", *file.values)
+        linked.analysis.incidental = incidental.hex()
         values = dict.fromkeys(values, file.bag)
-    relation.rows_fp = digest(relation.rows_fp, str(file.rows).encode())
+    relation.rows = msgspec.structs.replace(
+        relation.rows,
+        fp=digest(relation.rows.fp, str(file.rows).encode()),
+        incidental=incidental,
+    )
     formerly = seeds.formerly.get(unique_id, {})
-    for i, name in enumerate(relation.names):
-        if name.lower() in formerly:  # the same column, under another name
-            key = fold_stored(formerly[name.lower()], linker.dialect)
-            relation.fps[i] = digest(fingerprint, key.encode())
-        relation.fps[i] = digest(relation.fps[i], values.get(name.lower(), b""))
+    for i, c in enumerate(relation.columns):
+        name, fp = c.name.lower(), c.fp
+        if name in formerly:  # the same column, under another name
+            key = fold_stored(formerly[name], linker.dialect)
+            fp = digest(fingerprint, key.encode())
+        fp = digest(fp, values.get(name, b""))
+        relation.columns[i] = OutputColumn(c.name, c.key, fp, c.deps)
 
 
 def types_of_seed_file(linker: Linker, unique_id: str) -> bytes | None:

@@ -8,7 +8,7 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import MASK_SHIFT, TRANSFORMATION
-from dbt_ripple.flow.relation import Deps, merge, through
+from dbt_ripple.flow.relation import Deps, OutputColumn, merge, through
 from dbt_ripple.graph.config_fingerprints import listed
 from dbt_ripple.graph.linking.opaque_nodes import link_opaque
 from dbt_ripple.graph.linking.query_result import QueryResult
@@ -61,10 +61,8 @@ def _add_columns_of_dbt(result: QueryResult) -> None:
         "dbt_valid_from": updated,
         "dbt_valid_to": through(TRANSFORMATION, updated),
     }
-    result.keys = list(result.keys)
     for column_name in added:
         name = str(renamed.get(column_name) or column_name)
-        result.names.append(name)
-        result.keys.append(fold(name, False, dialect))
-        result.fps.append(digest(b"snapshot", column_name.encode(), result.config))
-        result.deps.append(deps_of.get(column_name, {}))
+        fp = digest(b"snapshot", column_name.encode(), result.config)
+        key = fold(name, False, dialect)
+        result.columns.append(OutputColumn(name, key, fp, deps_of.get(column_name, {})))

@@ -8,13 +8,21 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest, hashed
 from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.ir import IDENTITY
-from dbt_ripple.flow.relation import Relation, UnlistedColumns
+from dbt_ripple.flow.relation import (
+    OutputColumn,
+    Relation,
+    RowSet,
+    UnlistedColumns,
+)
 from dbt_ripple.graph.hypothetical import relation_of_builder, written_otherwise
 from dbt_ripple.graph.lineage import NodeAnalysis
-from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.struct_fields import struct_fields
 from dbt_ripple.graph.node_properties import of_source, read_of
-from dbt_ripple.graph.relations import LinkedNode, UnlistedSourceColumns
+from dbt_ripple.graph.relations import (
+    LinkedNode,
+    UnlistedSourceColumns,
+    rows_of_node,
+)
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.linking.linker import Linker
@@ -51,17 +59,14 @@ def unlisted_relation(
     keys = [fold_stored(n, linker.dialect) for n in names]
     prefix = fingerprint + b"\x00"
     fps = [hashed(prefix + k.encode()) for k in keys]  # what `digest` of the two gives
+    columns = [
+        OutputColumn(name, key, fp, {(unique_id, name): IDENTITY})
+        for name, key, fp in zip(names, keys, fps, strict=True)
+    ]
+    rows = RowSet.unjoined(digest(fingerprint, b"rows"), rows_of_node(unique_id), fingerprint)
     unlisted: list[UnlistedColumns] = [UnlistedSourceColumns(linker, unique_id, fingerprint)]
     relation = Relation(
-        names=list(names),
-        keys=keys,
-        fps=fps,
-        deps=[{(unique_id, n): IDENTITY} for n in names],
-        unlisted=[] if closed else unlisted,
-        rows_fp=digest(fingerprint, b"rows"),
-        rows={(unique_id, ROWS): IDENTITY},
-        side_key=fingerprint,
-        unresolved=unlisted if closed else None,
+        columns, rows, [] if closed else unlisted, unresolved=unlisted if closed else None
     )
     analysis = NodeAnalysis(
         unique_id,
@@ -69,7 +74,7 @@ def unlisted_relation(
         columns=list(names),
         fingerprints=[fp.hex() for fp in fps],
         expressions=[None] * len(names),
-        rows_fingerprint=relation.rows_fp.hex(),
+        rows_fingerprint=rows.fp.hex(),
     )
     return LinkedNode(analysis, relation, [{} for _ in names], {})
 

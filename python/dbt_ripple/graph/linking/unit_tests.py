@@ -8,7 +8,13 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.link import Linked
-from dbt_ripple.flow.relation import Deps, Relation, unlisted_fp
+from dbt_ripple.flow.relation import (
+    Deps,
+    OutputColumn,
+    Relation,
+    RowSet,
+    unlisted_fp,
+)
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import UnitTestAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -60,13 +66,10 @@ def link_unit_test(linker: Linker, unique_id: str, node: Node) -> UnitTestAnalys
         ]
     if not isinstance(query, Reason):
         relation = query.relation
-        parts += [relation.rows_fp, *(m.encode() for m in query.missing)]
-        parts += sorted(
-            digest(key.encode(), fp) for key, fp in zip(relation.keys, relation.fps, strict=True)
-        )
+        parts += [relation.rows.fp, *(m.encode() for m in query.missing)]
+        parts += sorted(digest(column.key.encode(), column.fp) for column in relation.columns)
         parts.append(unlisted_fp(relation.unlisted))
-        for deps in (relation.rows, *relation.deps):
-            reads.update(dict.fromkeys(deps))
+        reads.update(dict.fromkeys(relation.reads()))
     types: dict[tuple[str, str], str] = {}
     inputs: list[tuple[str, str]] = []
     read = {(parent, column.lower()) for parent, column in reads}
@@ -114,14 +117,14 @@ class _FixtureResolver(NodeTableResolver):
             return relation
         fixture = digest(b"given", unique_id.encode())
         given = Relation(
-            names=relation.names,
-            keys=relation.keys,
-            fps=[digest(b"given", unique_id.encode(), k.encode()) for k in relation.keys],
-            deps=relation.deps,
-            unlisted=[_UnlistedFixtureColumns(unique_id)] if relation.unlisted else [],
-            rows_fp=fixture,
-            rows=relation.rows,
-            side_key=fixture,
+            [
+                OutputColumn(
+                    c.name, c.key, digest(b"given", unique_id.encode(), c.key.encode()), c.deps
+                )
+                for c in relation.columns
+            ],
+            RowSet.unjoined(fixture, relation.rows.deps, fixture),
+            [_UnlistedFixtureColumns(unique_id)] if relation.unlisted else [],
         )
         given.fields = relation.fields
         return given
