@@ -1273,7 +1273,11 @@ class _Lowering(Expressions):
         if args.get("match_condition"):
             matched = self.x_of([args["match_condition"]], JOIN, b"match_condition")
             item.conds = [*item.conds, matched]
-        if args.get("pivots"):
+        of_item = args.get("on") is not None or args.get("using") or comma
+        if comma and self.dialect in alias_resolution.COMMA_IS_A_JOIN:
+            of_item = False
+        if args.get("pivots") or (node.this.args.get("pivots") and not of_item):
+            # Behind a join without a condition engines turn all that is joined so far, not its last item.
             raise Unsupported("PIVOT of a join")
         self.beyond(node, _READ_OF_JOIN)
         for nested in node.this.args.get("joins") or []:

@@ -311,6 +311,23 @@ ONCE_MISSED = [
         "with q as (select k, v from a) select x from q as t(x, y)",
         "with q as (select k, v from a) select x from q as t(y, x)",
     ),
+    (
+        "from b natural join (select k, true p from c) pivot(list(id) for p in (false))",
+        "from b natural join (select k, true p from c) pivot(list(id) for p in (false) group by k)",
+    ),
+    *(
+        (
+            f"select c3, arbitrary({one}) x from (select d, {key}, grouping(d) from b group by cube(d, {key})) "
+            "t1(w, c1, c3) group by all",
+            f"select c3, arbitrary({other}) x from (select d, {key}, grouping(d) from b group by cube(d, {key})) "
+            "t1(w, c1, c3) group by all",
+        )
+        for key, one, other in (("true", "c1", "true"), ("upper('x')", "c1", "upper('x')"))
+    ),
+    (
+        "select distinct unnest({'x': 1, 'y': 'a'}), k from b",
+        "select distinct k, unnest({'x': 1, 'y': 'a'}) from b",
+    ),
     ("select k as a, a as z from a", "select k as a, k as z from a"),
     (
         "select (select t from (select 1) u) z from b t",

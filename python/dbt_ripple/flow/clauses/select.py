@@ -270,11 +270,16 @@ class SelectClauses:
         if rel.grouped:
             for name, how in refused(rel, env, self.grouped_by, self.linker.dialect):
                 self.linker.miss(name, how)
-        if self.extra:
+        marks = [self.extra] if self.extra else []
+        if rel.group_tag:
+            # A key is NULL in the sets that leave it out, wherever the select list has it: as a
+            # constant, or inside of another expression, too.
+            marks.append(digest(b"sets", rel.group_tag))
+        for mark in marks:
             self.columns = [
-                OutputColumn(c.name, c.key, digest(self.extra, c.fp), c.deps) for c in self.columns
+                OutputColumn(c.name, c.key, digest(mark, c.fp), c.deps) for c in self.columns
             ]
-            self.unlisted = [ColumnsOfUnreadQuery(r, self.extra) for r in self.unlisted]
+            self.unlisted = [ColumnsOfUnreadQuery(r, mark) for r in self.unlisted]
         if rel.order or rel.distinct_on or (rel.qualify and rel.wide):
             keys, columns = [c.key for c in self.columns], [c.value for c in self.columns]
             if _is_behind_set_operation(rel) and env.relations[0] is not None:
@@ -309,13 +314,21 @@ class SelectClauses:
         if not rel.distinct or rel.distinct_on or rel.distinct_on_outs:
             return
         fps = self.fps()
-        self.fp = digest(b"G", self.fp, *sorted(set(fps)), *(r.fp() for r in self.unlisted))
+        # DuckDB tells rows apart by as many columns as the select list has items, from the first,
+        # where one of the items is a struct that UNNEST makes columns of.
+        in_order_of_items = any(
+            isinstance(out, GeneratedColumns) and (out.names is None or len(out.names) > 1)
+            for out in rel.outs
+        )
+        keys = [b"in order", *fps] if in_order_of_items else sorted(set(fps))
+        self.fp = digest(b"G", self.fp, *keys, *(r.fp() for r in self.unlisted))
         for column in self.columns:
             self.add(column.deps, GROUP_BY)
         if self.unlisted:  # by columns nobody lists: by all of the rows
             self.add({k: m for k, m in self.rows.items() if k[1] == ROWS}, GROUP_BY)
         if self.known_constraints is not None:
-            self.known_constraints.distinct(env, fps, not self.unlisted, self.fp)
+            complete = not self.unlisted and not in_order_of_items
+            self.known_constraints.distinct(env, fps, complete, self.fp)
 
     def sorting(
         self, keys: Sequence[LoweredExpr], ordinals: Sequence[int], kind: int
