@@ -20,6 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
+from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import Lowered
@@ -140,7 +141,7 @@ def _in_other_words(
     if prepared is None:
         return None
     tree, tokens, rewriting = prepared
-    before = tree.sql(dialect)
+    before = tree.sql(as_written(dialect))
     tree = rewrite(tree, rewriting)
     linked = _linked(lower_tree(tree, tokens, dialect), dialect, table)
     if linked is None or linked.relation.keys != plain.relation.keys:
@@ -152,7 +153,7 @@ def _in_other_words(
             paren = exp.Paren()
             node.replace(paren)
             paren.set("this", node)
-    return (before, tree.sql(dialect)) if rewriting.used else None
+    return (before, tree.sql(as_written(dialect))) if rewriting.used else None
 
 
 def _prepared(

@@ -16,6 +16,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from dbt_ripple.flow.as_written import as_written
+
 MAX_LENGTH: Final = 2_000
 """Characters of a definition. One that would be longer keeps the names of what is not written out."""
 
@@ -103,7 +105,7 @@ def definitions(parsed: Any, dialect: str) -> dict[str, str]:
         if name == "*" or name.startswith("#"):
             continue
         try:
-            text = definition.tree.sql(dialect=dialect, comments=False)
+            text = definition.tree.sql(dialect=as_written(dialect), comments=False)
         except (SqlglotError, ValueError, RecursionError):
             continue
         if definition.kept:
@@ -137,7 +139,7 @@ def computed(sql: str, dialect: str) -> dict[str, str]:
         {'n': 'o.qty * 2'}
     """
     try:
-        parsed = sqlglot.parse_one(sql, dialect=dialect)
+        parsed = sqlglot.parse_one(sql, dialect=as_written(dialect))
     except (SqlglotError, ValueError, RecursionError):
         return {}
     outputs = definitions(parsed, dialect)
@@ -229,7 +231,7 @@ class _DefinitionReader:
         return outputs
 
     def beside(self, one: _DefinedColumn, other: _DefinedColumn, words: str) -> _DefinedColumn:
-        texts = [m.tree.sql(dialect=self.dialect, comments=False) for m in (one, other)]
+        texts = [m.tree.sql(dialect=as_written(self.dialect), comments=False) for m in (one, other)]
         shown = texts[0].strip("()").split(words) if isinstance(one.tree, exp.Var) else texts[:1]
         if texts[1] in shown or texts[0] == texts[1]:
             return one
@@ -298,7 +300,7 @@ class _DefinitionReader:
 
     def written_out(self, value: Any, scope: _Scope) -> _DefinedColumn:
         """An expression with what the columns of CTEs in it are; other queries in it stay."""
-        length = len(value.sql(dialect=self.dialect, comments=False))
+        length = len(value.sql(dialect=as_written(self.dialect), comments=False))
         kept: dict[str, None] = {}
         places = []
         for column in _columns(value):
@@ -307,7 +309,7 @@ class _DefinitionReader:
                 continue
             kept |= dict.fromkeys(definition.kept)
             if length + definition.length > MAX_LENGTH:
-                kept[column.sql(dialect=self.dialect, comments=False)] = None
+                kept[column.sql(dialect=as_written(self.dialect), comments=False)] = None
                 continue
             length += definition.length
             places.append((column, definition))

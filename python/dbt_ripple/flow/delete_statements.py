@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.determinism import is_repeatable
 from dbt_ripple.flow.dropped_tokens import dropped_tokens
 from dbt_ripple.flow.token_kinds import marks_of
@@ -49,7 +50,7 @@ def deleted_rows(sql: str, relation: str, dialect: str) -> Deleted | None:
     """
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(sql)
-        statements = sqlglot.parse(sql, dialect=dialect)
+        statements = sqlglot.parse(sql, dialect=as_written(dialect))
     except (SqlglotError, RecursionError):
         return None
     if len(statements) != 1 or not isinstance(tree := statements[0], exp.Delete):
@@ -69,7 +70,7 @@ def deleted_rows(sql: str, relation: str, dialect: str) -> Deleted | None:
     named = list(condition.find_all(exp.Column))
     if any(condition.find_all(*_OTHER_ROWS)) or any(column.table for column in named):
         return None
-    text = condition.sql(dialect)
+    text = condition.sql(as_written(dialect))
     if not is_repeatable(text, dialect):
         return None
     return Deleted(text, frozenset(column.name.lower() for column in named))

@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.dropped_tokens import dropped_tokens
 from dbt_ripple.flow.functions import functions
@@ -79,7 +80,7 @@ def reads_only(sql: str, dialect: str, relations: Iterable[str]) -> bool:
     """
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(sql)
-        tree = sqlglot.parse_one(sql, dialect=dialect)
+        tree = sqlglot.parse_one(sql, dialect=as_written(dialect))
         allowed = {_parts(exp.to_table(name, dialect=dialect)) for name in relations}
     except (SqlglotError, RecursionError, ValueError):
         return False

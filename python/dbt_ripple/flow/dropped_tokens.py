@@ -17,8 +17,8 @@ from operator import le
 from typing import Any, Final, NamedTuple
 
 from sqlglot import TokenType, exp
-from sqlglot.dialects.dialect import Dialect
 
+from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.token_kinds import NAMES, VALUES, has_pipe, lowered_texts, marks_of, texts_of
 
 _STRINGS: Final = VALUES - {TokenType.NUMBER}
@@ -93,7 +93,7 @@ def dropped_tokens(
         otherwise |= _OF_JSON_OBJECT
     if missing.keys() <= otherwise:
         return NOTHING
-    engine = Dialect.get_or_raise(dialect)
+    engine = as_written(dialect)
     units = engine.DATE_PART_MAPPING
     more = here - there
     for word in list(missing):  # `dd` and `days` are DAY

@@ -21,6 +21,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from dbt_ripple.flow import alias_resolution, pivot_statements
+from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.bracketed_lists import with_lists_as_calls
 from dbt_ripple.flow.builtin_names import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 from dbt_ripple.flow.data_types import Fields, fields_of_data_type
@@ -367,6 +368,7 @@ def _reader(dialect: str) -> tuple[Any, Any]:
     if dialect not in readers:
         reader = Dialect.get_or_raise(dialect)
         reader.ORIGINAL_NAME_META_KEY = name_key(dialect)
+        reader.INDEX_OFFSET = 0  # see `as_written`
         readers[dialect] = (reader.tokenizer(), reader.parser())
     return readers[dialect]
 
@@ -1066,7 +1068,7 @@ class _Lowering(Expressions):
                 # Of a struct, unnest gives the fields; of an array, one column.
                 generated_columns.shape = self.shape(node.this)
                 if isinstance(node.this, _EVIDENT_ARRAYS):
-                    name = node.sql(dialect="duckdb", comments=False)
+                    name = node.sql(dialect=as_written("duckdb"), comments=False)
                     generated_columns.names, generated_columns.keys = (
                         [name],
                         [MADE_UP + fold(name, True, self.dialect)],
@@ -1138,7 +1140,7 @@ class _Lowering(Expressions):
         if isinstance(node, exp.Literal):
             return node.this, True
         try:
-            return node.sql(dialect=self.dialect, comments=False), True
+            return node.sql(dialect=as_written(self.dialect), comments=False), True
         except (SqlglotError, ValueError, RecursionError):
             return node.key, True
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.lower import parse
 from dbt_ripple.tuning import deep_recursion
 
@@ -57,7 +58,9 @@ def type_shape(sql: str, dialect: str, *, schemas: bool = True) -> str:
         for node in list(tree.walk()):
             _without_rows(node, schemas)
         # From the root on, so that a condition is gone before what stands in it is looked at.
-        return str(tree.transform(_without_values, dialect).sql(dialect, comments=False))
+        return str(
+            tree.transform(_without_values, dialect).sql(as_written(dialect), comments=False)
+        )
     except (SqlglotError, RecursionError, ValueError):
         return sql
 

@@ -335,6 +335,22 @@ ONCE_MISSED = [
     ),
     ("select id from a where k = some([1, 2])", "select id from a where not (k <> some([1, 2]))"),
     ("select id from a where not (k < all([1, 2]))", "select id from a where k >= all([1, 2])"),
+    ("select t.l[t.i] x from (select 1 i, l from b) t", "select l[2] x from b"),
+    ("select t.l[t.i] x from (select length(s) i, l from b) t", "select l[length(s) + 1] x from b"),
+    (
+        "select t.k from (select 1 c, k, id from a) t order by t.c, t.id desc limit 2",
+        "select k from a order by 1, id desc limit 2",
+    ),
+    (
+        "select distinct on (t.c) t.k from (select 1 c, k, id from a) t order by t.id",
+        "select distinct on (1) k from a order by id",
+    ),
+    (
+        "select count(*) n from (select distinct x from (select interval 1 month x"
+        " union all select interval 30 day) t union select s from b)",
+        "select count(*) n from (select x from (select interval 1 month x"
+        " union all select interval 30 day) t union select s from b)",
+    ),
 ]
 
 

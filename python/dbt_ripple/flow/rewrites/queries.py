@@ -302,6 +302,8 @@ def merged(select: exp.Select, rewriting: Rewriting) -> Any:
         read = [c for c in select.find_all(exp.Column) if c.table == alias]
         if any(c.name not in outputs for c in read):
             continue
+        if any(isinstance(outputs[c.name], exp.Literal) and _is_key(c) for c in read):
+            continue  # a number there is a position in the select list
         conditions = _where(inner)
         for column in read:
             value = outputs[column.name].copy()
@@ -325,6 +327,19 @@ def merged(select: exp.Select, rewriting: Rewriting) -> Any:
             _add(select, conditions)
         return select
     return None
+
+
+def _is_key(node: Any) -> bool:
+    """Whether an expression is all of a key of GROUP BY, ORDER BY or DISTINCT ON."""
+    above = node.parent
+    while isinstance(above, _AROUND_KEYS):
+        above = above.parent
+    return isinstance(above, (exp.Group, exp.Ordered, exp.Order, exp.Distinct))
+
+
+_AROUND_KEYS: Final = (
+    exp.Collate, exp.Cube, exp.GroupingSets, exp.Paren, exp.Rollup, exp.Tuple,
+)  # fmt: skip
 
 
 # -- joins ------------------------------------------------------------------------------------------
@@ -616,12 +631,30 @@ def _branches(query: Any) -> list[Any]:
     return [*left, *right] if left and right else []
 
 
+def _are_of_one_type(branches: Sequence[Any], rewriting: Rewriting) -> bool:
+    """Whether each column of a UNION is known to have one type in all of its branches."""
+    shown = [_outputs(b) if isinstance(b, exp.Select) else None for b in branches]
+    if any(outputs is None for outputs in shown):
+        return False
+    columns = [list((outputs or {}).values()) for outputs in shown]
+    return len(set(map(len, columns))) == 1 and None not in (
+        one_type(values, rewriting) for values in zip(*columns, strict=True)
+    )
+
+
 @rule("DISTINCT within UNION", exp.Union, of_sources=True, moves=True)
 def distinct_in_union(union: exp.Union, rewriting: Rewriting) -> Any:
-    """The branches of a UNION need not be distinct themselves."""
+    """The branches of a UNION need not be distinct themselves.
+
+    Not where a branch compares its rows as what it is, and the UNION as what all branches are: 0.0
+    and -0.0 are equal, and are not as texts.
+    """
     if not union.args.get("distinct") or union.args.get("by_name"):
         return None
-    for branch in _branches(union):
+    branches = _branches(union)
+    if not _are_of_one_type(branches, rewriting):
+        return None
+    for branch in branches:
         distinct = branch.args.get("distinct") if isinstance(branch, exp.Select) else None
         if distinct is None or distinct.args.get("on"):
             continue

@@ -306,8 +306,6 @@ def parts_of_a_date(node: Any, rewriting: Rewriting) -> Any:
 def date_part(node: exp.Anonymous, rewriting: Rewriting) -> Any:
     """DuckDB's and Postgres's `date_part('year', a)` is `extract(year from a)`."""
     parts = node.expressions
-    if node.find_ancestor(exp.Bracket) is not None:
-        return None  # sqlglot counts an index from 0 where it knows that it is a number
     if str(node.this).lower() not in ("date_part", "datepart") or len(parts) != 2:
         return None
     if rewriting.dialect != "duckdb" or not isinstance(parts[0], exp.Literal):
