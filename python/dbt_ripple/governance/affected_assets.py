@@ -48,7 +48,7 @@ from dbt_ripple.graph.lineage import ColumnEdge
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.possible_readers import may_write
 from dbt_ripple.graph.semantic_references import defined
-from dbt_ripple.graph.traversal import Vertex
+from dbt_ripple.graph.traversal import Vertex, breadth_first_tree, reach_all
 from dbt_ripple.reasons import Code, Reason
 
 Severity = Literal["breaking", "warning", "info"]
@@ -310,7 +310,7 @@ class Ripple:
         into = exposure_edges_of(edges_of_base, consumers)
         for child, edges in groupby(into, lambda edge: edge[2]):
             self._exposure(nodes[child], list(edges))
-        self._exposures_of_the_rest()
+        self._exposures_below_broken()
 
     def _hand_on_new_columns(self) -> None:
         """A column that base does not have has its readers on head alone: what says ``*``."""
@@ -418,7 +418,7 @@ class Ripple:
             or (promised and change.renamed)
         ):
             self.severities[unique_id] = "breaking", bits
-        elif bits or not self._only_stands_on_broken(unique_id):
+        elif bits or not self._moved_only_with_broken(unique_id):
             self.severities[unique_id] = "warning", bits
         else:
             self.severities[unique_id] = "info", 0
@@ -426,8 +426,8 @@ class Ripple:
         if sure or self.severities[unique_id][0] != "warning":
             self.known_to_read.add(unique_id)
 
-    def _only_stands_on_broken(self, unique_id: str) -> bool:
-        """Whether all that moved of it moved because a model above it will not compile."""
+    def _moved_only_with_broken(self, unique_id: str) -> bool:
+        """Whether its columns and rows moved only because a model above it will not compile."""
         predecessors = self.comparison.predecessors
         for vertex in self.comparison.changed[unique_id].vertices():
             start = vertex
@@ -468,8 +468,8 @@ class Ripple:
     def _link(self, parent: str, child: str) -> None:
         self.links.setdefault(parent, {})[child] = None
 
-    def _exposures_of_the_rest(self) -> None:
-        """Exposures that read nothing of it, below what will not compile."""
+    def _exposures_below_broken(self) -> None:
+        """Add the exposures below models that will not compile, which read nothing of the change."""
         head = self.comparison.head
         for unique_id in self.below_broken:
             node = head.nodes.get(unique_id)
@@ -483,8 +483,7 @@ class Ripple:
     @cached_property
     def below_broken(self) -> Collection[str]:
         """What will not compile, and all that stands below it."""
-        begin = {u: [u] for u in (*self.broken, *self.unsettled)}
-        return _breadth_first(begin, self.comparison.head.children).keys()
+        return reach_all([*self.broken, *self.unsettled], self.comparison.head.children).keys()
 
     # -- the answer -------------------------------------------------------------------------------
 
@@ -548,7 +547,7 @@ class Ripple:
         """A shortest way of nodes to each, along what it reads of the change where it does."""
         children: dict[str, list[str]] = {u: sorted(below) for u, below in self.links.items()}
         starts = sorted({vertex[0] for vertex in self.starts})
-        paths = _breadth_first({u: [u] for u in starts}, children)
+        paths = _shortest_paths({u: [u] for u in starts}, children)
         without_path = {u for u in self.severities if u not in paths}
         if without_path:
             everything = {
@@ -557,7 +556,7 @@ class Ripple:
             }
             begun = dict(sorted({**{u: [u] for u in self.origins}, **paths}.items()))
             paths |= {
-                u: way for u, way in _breadth_first(begun, everything).items() if u in without_path
+                u: way for u, way in _shortest_paths(begun, everything).items() if u in without_path
             }
         return paths
 
@@ -571,19 +570,14 @@ def _folded(vertex: Vertex) -> Vertex:
     return vertex[0], vertex[1].lower()
 
 
-def _breadth_first(
+def _shortest_paths(
     begun: dict[str, list[str]], children: dict[str, list[str]]
 ) -> dict[str, list[str]]:
+    """The shortest path to each node: one that is begun, and the nodes below its end."""
     paths = dict(begun)
-    frontier = list(paths)
-    while frontier:
-        following = []
-        for unique_id in frontier:
-            for child in children.get(unique_id, ()):
-                if child not in paths:
-                    paths[child] = [*paths[unique_id], child]
-                    following.append(child)
-        frontier = following
+    for unique_id, before in breadth_first_tree(begun, children).items():
+        if before is not None:
+            paths[unique_id] = [*paths[before], unique_id]
     return paths
 
 
