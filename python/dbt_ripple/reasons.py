@@ -163,8 +163,8 @@ class Code(StrEnum):
         "written_without_columns",
         "{names} writes it and does not say which columns: any of its columns may come from anything read there",
     )
-    KINDS_NOT_TOLD = (
-        "kinds_not_told",
+    KINDS_MISSING = (
+        "kinds_missing",
         "its events tell which columns are made of which, but not what filters and joins the rows: it "
         "may read more of {names}",
     )
@@ -259,8 +259,8 @@ class Code(StrEnum):
         "rows_unknown_because",
         "it is not known which rows its query returns: {because}",
     )
-    MACRO_STANDS_IN = (
-        "macro_stands_in",
+    MACRO_REPLACED = (
+        "macro_replaced",
         "a macro of the project replaces one that dbt runs for it",
     )
     QUERIES_OR_READS_UNNAMED = (

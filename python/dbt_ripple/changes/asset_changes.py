@@ -61,9 +61,9 @@ def carried_through(
         if own or written:
             now = analyse(project, cache=cache, hypothetical={**written, **own})
         assets = AssetLineage(before.graph, now, cache, {**written, **changes})
-        moved_columns = assets.moved_since(before)
+        changed_columns = assets.changed_since(before)
         fresh = {
-            u: names for u, names in moved_columns.items() if not names <= changed.get(u, set())
+            u: names for u, names in changed_columns.items() if not names <= changed.get(u, set())
         }
         if not fresh:
             return HypotheticalResult(now, assets)
@@ -105,7 +105,7 @@ def declared_otherwise(
     before = DeclaredGraph(head, then, formerly=base, lenient=True)
     sides = [AssetLineage(side, analysis(), cache) for side in (before, graph)]
     return {
-        unique_id: frozenset(names) for unique_id, names in sides[1].moved_since(sides[0]).items()
+        unique_id: frozenset(names) for unique_id, names in sides[1].changed_since(sides[0]).items()
     }
 
 

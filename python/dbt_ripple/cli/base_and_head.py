@@ -127,7 +127,7 @@ def open_sides(
     with both_sides(project_dir, base_ref, options, catalog=catalog) as sides:
         for note in sides.notes:
             warn(note)
-        _say_taken(sides.taken, base_ref)
+        _report_reused(sides.taken, base_ref)
         base, head = (
             TargetFolder.of(side, cache, processes=threads) for side in (sides.base, sides.head)
         )
@@ -196,12 +196,12 @@ def _complete(
         and (whole := compile_others(base.project, project)) is not None
     ):
         project = whole
-        _say_taken(taken, "base")
+        _report_reused(taken, "base")
     elif not taken.taken:
         return None
     else:
         left = f"{'has' if len(taken.left_to_compile) == 1 else 'have'} to be compiled: "
-        _say_taken(taken, "base", left + _compiles(project, taken.left_to_compile))
+        _report_reused(taken, "base", left + _compiles(project, taken.left_to_compile))
     return TargetFolder.of(project, head.cache, processes=head.processes)
 
 
@@ -217,7 +217,7 @@ _NAMES = 25
 """Names that still fit into a command somebody copies."""
 
 
-def _say_taken(taken: ReusedSql, base: str, remark: str | None = None) -> None:
+def _report_reused(taken: ReusedSql, base: str, remark: str | None = None) -> None:
     message = (
         f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
     )

@@ -194,7 +194,16 @@ def collect(
         )
 
     with EventStore(store, warn) as opened:
-        serve(opened, host, port, limits, http_limits, token, ready, ended)
+        serve(
+            store=opened,
+            host=host,
+            port=port,
+            limits=limits,
+            http_limits=http_limits,
+            token=token,
+            on_ready=ready,
+            on_end=ended,
+        )
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dbt_ripple.cli.options import format_option, project_options
-from dbt_ripple.cli.register import file_option, files_of, say
+from dbt_ripple.cli.register import file_option, files_of, print_edits
 from dbt_ripple.rendering.output import warn
 
 
@@ -51,4 +51,4 @@ def prune(
         warn(f"{name} is kept: {by}, which was shown, reads or writes it")
     if edited.changed and not dry_run:
         edited.write()
-    say(edited, style, dry_run)
+    print_edits(edited, style, dry_run)

@@ -35,7 +35,7 @@ def follow(dbt: Dbt, manifest: Any, command: Collection[str], live: LiveEvents) 
 
     def tell(event: Any) -> None:
         try:
-            _tell(live, event)
+            _send(live, event)
         except Exception as error:  # dbt would hang
             wrong.append(f"{type(error).__name__}: {error}")
 
@@ -55,7 +55,7 @@ def compiled_in(manifest: Any) -> Callable[[str], str | None]:
     return compiled
 
 
-def _tell(live: LiveEvents, event: Any) -> None:
+def _send(live: LiveEvents, event: Any) -> None:
     name = event.info.name
     if name in _BEGIN:
         from dbt.version import get_installed_version

@@ -240,7 +240,9 @@ class Ripple:
         self.mask: dict[Vertex, int] = {}
         self.surely: dict[Vertex, int] = {}  # as `mask`, on ways that are analysed
         self.loss: set[Vertex] = set()  # columns whose data is lost
-        self.opaque = {u for u, seen in comparison.head_analysis.nodes.items() if seen.is_unseen}
+        self.opaque = {
+            u for u, seen in comparison.head_analysis.nodes.items() if seen.is_unanalysed
+        }
         self.guessed = may_write(comparison.base_analysis)
         self.harmed: set[str] = set()  # relations that read one
         self.links: dict[str, dict[str, None]] = {}

@@ -171,7 +171,7 @@ def _duplicates(comparison: Comparison, base: Definitions, head: Definitions) ->
 
 
 def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> Iterator[Breach]:
-    canonical = {u for u, node in head.project.nodes.items() if _stands_for_all(node)}
+    canonical = {u for u, node in head.project.nodes.items() if _is_canonical_model(node)}
     if not canonical:
         return
     readers = {
@@ -220,7 +220,7 @@ def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> I
             break
 
 
-def _stands_for_all(node: Node) -> bool:
+def _is_canonical_model(node: Node) -> bool:
     return node.resource_type == "model" and is_canonical(node)
 
 

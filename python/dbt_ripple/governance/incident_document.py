@@ -13,7 +13,7 @@ from dbt_ripple.reasons import Reason
 
 State = Literal["failing", "passing", "unknown"]
 IncidentSeverity = Literal["critical", "error", "warning", "info"]
-ToldBy = Literal["run_results", "state", "tables", "events"]
+ReportedBy = Literal["run_results", "state", "tables", "events"]
 
 
 class LastSuccess(msgspec.Struct, kw_only=True):
@@ -22,12 +22,12 @@ class LastSuccess(msgspec.Struct, kw_only=True):
     Attributes:
         at: when it ended; null where dbt gave no time.
         invocation_id: of dbt's command; of a job outside of dbt its run id.
-        told_by: run_results.json, the artifacts of ``--state``, the lineage tables, or collected events.
+        reported_by: run_results.json, the artifacts of ``--state``, the lineage tables, or collected events.
     """
 
     at: datetime | None
     invocation_id: str | None
-    told_by: ToldBy
+    reported_by: ReportedBy
 
 
 class Failure(msgspec.Struct, kw_only=True):

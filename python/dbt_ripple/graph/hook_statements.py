@@ -18,7 +18,7 @@ from typing import Final
 from dbt_ripple.graph.jinja import Tag, tagged
 from dbt_ripple.graph.macros import Macros, dispatched
 
-SAYS: Final = re.compile(
+ONLY_A_MESSAGE: Final = re.compile(
     r"\s*(?:do\s+)?(?:log|print|exceptions\s*\.\s*\w+|dbt\s*\.\s*log\w*)\s*\(", re.S
 )
 """A tag that only says something."""
@@ -90,7 +90,7 @@ _TAKES_NO_TEXT: Final = _NO_TEXT | _WRITE_NOTHING | {"dispatch", "ref", "source"
 """What is given names, and nothing to run."""
 
 _KNOWN_MACROS: Final = _NO_TEXT | {"create_table_as", "create_view_as", "run_query", "statement"}
-_SEEN: Final = frozenset(
+_HOLDS_NO_TEXT: Final = frozenset(
     """
     False None True and call caller defined dict do elif else endif exceptions execute false for
     if in is list log loop macro namespace none not or print range ref return set source string
@@ -180,7 +180,7 @@ class HookStatements:
 
     def is_read_to_run(self, expression: str, of: int) -> bool:
         """Whether a statement that is put together begins with words of a text."""
-        if SAYS.match(expression):
+        if ONLY_A_MESSAGE.match(expression):
             return True
         first = _FIRST.match(expression)
         plain = _LITERAL.sub("''", expression)
@@ -215,7 +215,7 @@ class HookStatements:
             elif name in self.macros.users_by_name:
                 if not self.returned(name, to_run):
                     return False
-            elif not (name in _SEEN or name in _NO_TEXT or name.startswith("__")) and (
+            elif not (name in _HOLDS_NO_TEXT or name in _NO_TEXT or name.startswith("__")) and (
                 name not in self.packages
             ):
                 return False

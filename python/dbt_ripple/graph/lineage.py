@@ -63,7 +63,7 @@ class NodeAnalysis:
     introspection_fingerprint: str = ""
 
     @property
-    def is_unseen(self) -> bool:
+    def is_unanalysed(self) -> bool:
         """Whether it was not followed: any of its columns may hold all that its parents hold."""
         return self.status == "opaque" and not (
             self.reason is not None and self.reason.code is Code.MAY_NOT_BUILD

@@ -246,7 +246,7 @@ class LineageJudge:
         """The nodes on the way that cannot be analysed, each once."""
         for unique_id in dict.fromkeys(v[0] for v, _ in walk.all() if not walk.stops(v)):
             if self.unseen(unique_id):
-                yield LineageTestProblem(self._not_known(unique_id, what), certain=False)
+                yield LineageTestProblem(self._why_unread(unique_id, what), certain=False)
 
     def _comes(self, walk: _Walk, vertex: Vertex, code: Code) -> Reason:
         name, path = self.spoken(vertex[0]), self.path(walk, vertex)
@@ -258,9 +258,9 @@ class LineageJudge:
         """That what is asked of cannot be told, by the node where the way is lost."""
         way = walk.way(vertex)
         lost = next((v[0] for v in reversed(way) if self.unseen(v[0])), vertex[0])
-        return LineageTestProblem(self._not_known(lost, what), certain=False)
+        return LineageTestProblem(self._why_unread(lost, what), certain=False)
 
-    def _not_known(self, unique_id: str, what: str) -> Reason:
+    def _why_unread(self, unique_id: str, what: str) -> Reason:
         seen = self.analysis.nodes[unique_id]
         because = seen.reason or Code.NO_REASON_GIVEN()
         return Code.LINEAGE_UNREAD(what=what, name=self.spoken(unique_id), because=because)

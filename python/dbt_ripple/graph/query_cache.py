@@ -277,19 +277,19 @@ def _packed(linked: Linked) -> _CachedRelation:
     of: dict[Key, int] = defaultdict(count().__next__)
     deps = pack_deps(of, (*relation.deps, relation.rows))
     return _CachedRelation(
-        relation.names,
-        None if relation.keys == relation.names else relation.keys,
-        relation.fps,
-        list(of),
-        deps,
-        relation.rows_fp,
-        relation.side_key,
-        relation.joins,
-        relation.order,
-        relation.incidental,
-        linked.missing,
-        linked.unknown,
-        relation.fields,
+        names=relation.names,
+        keys=None if relation.keys == relation.names else relation.keys,
+        fps=relation.fps,
+        of=list(of),
+        deps=deps,
+        rows_fp=relation.rows_fp,
+        side_key=relation.side_key,
+        joins=relation.joins,
+        order=relation.order,
+        incidental=relation.incidental,
+        missing=linked.missing,
+        unknown=linked.unknown,
+        fields=relation.fields,
     )
 
 

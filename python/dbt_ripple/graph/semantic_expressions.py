@@ -18,9 +18,16 @@ from dbt_ripple.reasons import Code, Reason
 _FROM: Final = "semantic_model"
 """What an expression is read from, in the query that is made of it."""
 
-_LEAF: Final = digest(b"semantic layer")
+_SEMANTIC_LAYER: Final = digest(b"semantic layer")
 NO_RELATION: Final = Relation(
-    names=[], keys=[], fps=[], deps=[], unlisted=[], rows_fp=_LEAF, rows={}, side_key=_LEAF
+    names=[],
+    keys=[],
+    fps=[],
+    deps=[],
+    unlisted=[],
+    rows_fp=_SEMANTIC_LAYER,
+    rows={},
+    side_key=_SEMANTIC_LAYER,
 )
 
 
@@ -73,7 +80,7 @@ class SemanticExpressions:
             over: what it is read from.
             surely: the same, as far as its columns are certain; None where a name that cannot be
                 found is never certainly missing.
-            stored: whether the relation is a table (`doubts.says`).
+            stored: whether the relation is a table (`unresolved_names.engine_says`).
         """
         sql = f"select (\n{text}\n) as value from {_FROM}"
         others = False
@@ -128,9 +135,9 @@ class SemanticExpressions:
             fps=fps,
             deps=deps,
             unlisted=[],
-            rows_fp=_LEAF,
+            rows_fp=_SEMANTIC_LAYER,
             rows={},
-            side_key=_LEAF,
+            side_key=_SEMANTIC_LAYER,
         )
 
 
@@ -144,7 +151,7 @@ def alone(relation: Relation) -> Relation:
         unlisted=relation.unlisted,
         rows_fp=relation.rows_fp,
         rows=relation.rows,
-        side_key=_LEAF,
+        side_key=_SEMANTIC_LAYER,
         unresolved=relation.unresolved,
     )
 

@@ -99,7 +99,7 @@ class LiveEvents:
         self.ended.add(unique_id)
         self._put(lambda: events.node_ended(ended, result))
 
-    def tell_the_rest(
+    def send_remaining(
         self, events: RunEvents, left: list[RunResult], results: list[RunResult]
     ) -> None:
         """What is known only when dbt has ended.

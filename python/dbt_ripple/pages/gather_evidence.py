@@ -149,7 +149,7 @@ class Gathering:
     recorded: Recorded | None = None
     absent: list[Absent] = field(default_factory=list)
 
-    def say_unread(self, unread: Mapping[str, str]) -> None:
+    def add_unread(self, unread: Mapping[str, str]) -> None:
         """Say which models of the lineage tables could not be read, and why."""
         self.absent += [Absent(what=f"the model {name}", why=why) for name, why in unread.items()]
 

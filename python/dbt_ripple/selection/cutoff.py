@@ -54,8 +54,8 @@ from dbt_ripple.selection.cutoff_answers import Answer, Question, Types
 from dbt_ripple.selection.cutoff_reads import KEEPS_ROWS, TABLES, CutoffReads, kind_of
 from dbt_ripple.selection.result import CutOff, RunTest, Selection, StoppedModel, StoppedTest
 
-CAN: Final = "can differ"
-SEEN: Final = "seen to differ"
+CAN_DIFFER: Final = "can differ"
+DIFFERS: Final = "seen to differ"
 """What a test that runs rests on."""
 
 
@@ -244,7 +244,7 @@ class Cutoff:
                         equal.append(relation)
                         continue
                     why = why or differs
-                    if self._was_seen(question):
+                    if self._is_observed(question):
                         seen.append(relation)
             if why is None and not equal:
                 why = "it is not known what changed it"
@@ -272,7 +272,7 @@ class Cutoff:
                 return f"{self._name(relation)} changed, and is not built here"
         return None
 
-    def _was_seen(self, question: Question) -> bool:
+    def _is_observed(self, question: Question) -> bool:
         answer = self.answers.get(question.relation)
         why = answer.unequal.get(question) if answer is not None else None
         return why is not None and why.seen
@@ -542,7 +542,7 @@ class Cutoff:
             tests=[
                 RunTest(
                     **msgspec.structs.asdict(selected[test]),
-                    rests_on=SEEN if test in decided.seen else CAN,
+                    rests_on=DIFFERS if test in decided.seen else CAN_DIFFER,
                     because=decided.built[test],
                     relations=decided.seen.get(test, []),
                 )

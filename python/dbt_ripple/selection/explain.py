@@ -120,18 +120,18 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     if selected is not None:
         explanation.verdict, explanation.reason = "selected", selected.reason
         explanation.not_proven = selected.not_proven
-        _put_way(explanation, comparison, texts, _nearest_moved(comparison, unique_id))
+        _put_way(explanation, comparison, texts, _nearest_changed(comparison, unique_id))
     elif proven is not None:
         explanation.verdict, explanation.reason, explanation.facts = (
             "proven",
             proven.reason,
             proven.facts,
         )
-        _put_way(explanation, comparison, texts, _nearest_moved(comparison, unique_id))
+        _put_way(explanation, comparison, texts, _nearest_changed(comparison, unique_id))
     elif blocked is not None:
         explanation.verdict, explanation.reason = "blocked", blocked.reason
         explanation.blocked_by = blocked.blocked_by
-        _put_way(explanation, comparison, texts, _nearest_moved(comparison, unique_id))
+        _put_way(explanation, comparison, texts, _nearest_changed(comparison, unique_id))
     elif test.resource_type == "unit_test":
         if unique_id in selection.unit_tests:
             explanation.verdict = "selected"
@@ -143,7 +143,7 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     return explanation
 
 
-def _nearest_moved(comparison: Comparison, test: str) -> Vertex | None:
+def _nearest_changed(comparison: Comparison, test: str) -> Vertex | None:
     predecessors = comparison.predecessors
     depth: dict[Vertex, int] = {}
     for vertex, before in predecessors.items():

@@ -407,7 +407,7 @@ class _Proofs:
     def argument(self, test: str) -> _Argument | None:
         """Why a test cannot fail on head unless one of its grounds does; None where it might."""
         head = self.comparison.head
-        then_seen = self.comparison.base_analysis.tests.get(test)
+        then_analysed = self.comparison.base_analysis.tests.get(test)
         now = self.followed(test)
         if now is None:
             return None
@@ -417,7 +417,7 @@ class _Proofs:
         if now.facts.empty is not None and _passes_without_rows(head.nodes[test]):
             # It may not have run on base. Where it failed there, that it is mended has to be seen.
             return None if test in self.failed else _Argument(steps, True)
-        if self.rows(test) is None or then_seen is None or then_seen.status != "analysed":
+        if self.rows(test) is None or then_analysed is None or then_analysed.status != "analysed":
             return None
         then = self.base.rows_of(test)
         if then is None:
@@ -442,7 +442,7 @@ class _Proofs:
         if test not in base.nodes or test not in self.comparison.base_analysis.tests:
             return Code.NOT_ON_BASE()
         if self.rows(test) is None:
-            return self.what_base_says(test)
+            return self.result_on_base(test)
         for side, analysis in (
             ("base", self.comparison.base_analysis),
             ("head", self.comparison.head_analysis),
@@ -485,7 +485,7 @@ class _Proofs:
         ]
         return len(hooks) == 1 or (len(hooks) == 2 and hooks[0] != hooks[1])
 
-    def what_base_says(self, test: str) -> Reason:
+    def result_on_base(self, test: str) -> Reason:
         """Why a test is not known to have passed on base."""
         base = self.comparison.base
         results = [r for r in base.run_results if r.unique_id == test]
@@ -514,7 +514,7 @@ class _Proofs:
     def of_its_own(self, test: str) -> Reason | None:
         node = self.comparison.head.nodes[test]
         if self.head.linker.context.config_fingerprints.of(node):
-            return Code.MACRO_STANDS_IN()
+            return Code.MACRO_REPLACED()
         if self.comparison.head_analysis.tests[test].introspects:
             return Code.QUERIES_OR_READS_UNNAMED()
         return None
@@ -580,7 +580,7 @@ class _Proofs:
         """
         result: dict[str, dict[str, str]] = {}
         # The last first: who looks at a view looks at those below it.
-        for view in reversed(list(self.moved_views())):
+        for view in reversed(list(self.changed_views())):
             tests = self.readers(view)
             unseen = []
             for test in tests:
@@ -618,7 +618,7 @@ class _Proofs:
     def runs_on_head(self, test: str) -> bool:
         return self.running(test) and (self.runs is None or self.runs(test))
 
-    def moved_views(self) -> Iterator[str]:
+    def changed_views(self) -> Iterator[str]:
         nodes = self.comparison.head.nodes
         for unique_id in self.comparison.changed:
             node = nodes.get(unique_id)

@@ -184,7 +184,7 @@ def test_columns_without_kinds_are_believed_and_more_may_be_read(tmp_path: Path)
     )
     seen = lineage.analysis.nodes["asset.airflow.load_orders.load"]
     assert seen.status == "opaque"
-    assert seen.reason is not None and seen.reason.code.value == "kinds_not_told"
+    assert seen.reason is not None and seen.reason.code.value == "kinds_missing"
     # What the parser could give no name is one of the columns that it does not name.
     assert "DIRECT TRANSFORMATION airflow.load_orders.load._0 p.raw.orders.amount" in edges(lineage)
 

@@ -296,8 +296,8 @@ class AssetLineage:
                 job.unseen.append(Code.READS_WITHOUT_COLUMNS(names=[self._called(unique_id)]))
             return
         by_sql = asset.declared.sql is not None and unique_id in asset.sql_reads()
-        if asset.declared.kinds_untold and not by_sql:
-            job.unseen.append(Code.KINDS_NOT_TOLD(names=[self._called(unique_id)]))
+        if asset.declared.kinds_missing and not by_sql:
+            job.unseen.append(Code.KINDS_MISSING(names=[self._called(unique_id)]))
         for column_flow in columns:
             kind = kind_of(column_flow)
             into = job.own.rows if kind & _OF_ROWS else job.own.column(column_flow.target)
@@ -306,7 +306,7 @@ class AssetLineage:
                     into.add(rows_fp, {(unique_id, ROWS): IDENTITY}, kind)
                     continue
                 if self.lacks(unique_id, name):
-                    if asset.declared.kinds_untold and by_sql:
+                    if asset.declared.kinds_missing and by_sql:
                         continue  # a parser without the tables at hand guesses whose column it is
                     job.missing.append(f"{self._called(unique_id)}.{name}")
                     continue
@@ -601,7 +601,7 @@ class AssetLineage:
             analyses[test] = NodeAnalysis(test, "analysed", rows_fingerprint=fp)
         return analyses
 
-    def moved_since(self, before: AssetLineage) -> dict[str, set[str]]:
+    def changed_since(self, before: AssetLineage) -> dict[str, set[str]]:
         """What assets write otherwise than before into the sources of dbt: columns and rows, by source."""
         changed: dict[str, set[str]] = {}
         for unique_id in {**before.written, **self.written}:
