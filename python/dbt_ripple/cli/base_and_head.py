@@ -55,15 +55,28 @@ def state_option(command: _Command) -> _Command:
     )(command)
 
 
-def sides_options(command: _Command) -> _Command:
-    """Add what says the two sides, for `open_sides`; `DbtOptions.taken` takes dbt's of them."""
+def sides_options(command: _Command, *, state_with_base_ref: str = "") -> _Command:
+    """Add what names the two sides, for `open_sides`; `DbtOptions.taken` takes dbt's of them.
+
+    Args:
+        command: the command.
+        state_with_base_ref: what the help says of ``--state`` beside ``--base-ref``.
+    """
     base_ref = click.option(
         "--base-ref",
         metavar="REF",
-        help="Compile base from this commit and head from the working copy; no artifacts are "
-        "needed. A --state is then used only by --run, to defer to.",
+        help="Compile base from this commit and head from the working copy; no artifacts are needed."
+        + state_with_base_ref,
     )
     return state_option(base_ref(with_asset_options(connection_options(command))))
+
+
+def sides_of_run_options(command: _Command) -> _Command:
+    """The same for a command that can run dbt, which defers to ``--state``."""
+    return sides_options(
+        command,
+        state_with_base_ref=" Whatever dbt then runs defers to --state, if that is given, too.",
+    )
 
 
 def facts_options(command: _Command) -> _Command:

@@ -56,9 +56,7 @@ Examples:
     type=click.Path(path_type=Path),
     help="Settings of Kafka's consumer, name=value a line (security.protocol, group.id, ...).",
 )
-@click.option(
-    "--until-end", is_flag=True, help="Stop when a Kafka topic has been read to its present end."
-)
+@click.option("--until-end", is_flag=True, help="Stop at the end that the Kafka topic has now.")
 @click.option(
     "--store",
     default="openlineage_events",

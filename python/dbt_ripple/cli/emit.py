@@ -169,7 +169,9 @@ def _check_command(follow: bool, static: bool, command: tuple[str, ...]) -> None
     if command and not follow:
         raise click.UsageError(f"what is {given!r}? Did you mean --follow -- {given}?")
     if follow and static:
-        raise click.UsageError("--follow is of a run, --static is without one")
+        raise click.UsageError(
+            "--follow sends events of a run, --static events without a run: give one of them"
+        )
     if follow and not command:
         raise click.UsageError("--follow needs a dbt command, as in: --follow -- build")
     if follow and command[0] not in RUNS_NODES:

@@ -62,7 +62,7 @@ Examples:
     help="How long before the failure a change counts as recent: 90m, 24h, 7d. Older ones come last.",
 )
 @states_option(
-    "Folder with the artifacts of when it was right. Once for each project that is to be compared."
+    "Folder with artifacts from when the result was right. Once for each project that is to be compared."
 )
 @click.option(
     "--tables",

@@ -24,7 +24,7 @@ Examples:
     default=90,
     show_default=True,
     metavar="N",
-    help="Retire what was last shown N days ago or earlier.",
+    help="Retire assets that were last seen N days ago or earlier.",
 )
 @file_option
 @format_option("text", "json")

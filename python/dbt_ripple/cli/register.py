@@ -49,8 +49,8 @@ def describing_options(command: _Command) -> _Command:
     """Add the options that describe an asset: where its code is, who owns it and when it runs."""
     for option, help_ in (
         ("--source-ref", "Where it is defined: a file, an address, a name in its system."),
-        ("--owner", "Who answers for it: a name or an email address."),
-        ("--schedule", "When it runs, as its scheduler says it."),
+        ("--owner", "Who owns it: a name or an email address."),
+        ("--schedule", "When it runs, as its scheduler writes it."),
         ("--description", "What it is, in a sentence."),
     ):
         command = click.option(option, metavar="TEXT", help=help_)(command)
@@ -98,11 +98,13 @@ Examples:
     multiple=True,
     help="A column of the only --upstream that it reads, as its column B. May be repeated.",
 )
-@click.option("--transformation", metavar="TEXT", help="With --column: how they are made.")
+@click.option(
+    "--transformation", metavar="TEXT", help="With --column: how the columns are computed."
+)
 @click.option(
     "--pipeline",
     metavar="NAME",
-    help="Tag of all of several IDs, each of which reads the one before.",
+    help="Tag for all of several IDs, each of which reads the one before it.",
 )
 @describing_options
 @file_option
@@ -144,7 +146,7 @@ def register(
     if mlflow_uri is not None:
         if ids or type_ or upstreams or downstreams or source_ref:
             raise click.UsageError(
-                "--from-mlflow says itself what there is: give no ID and no node"
+                "--from-mlflow registers what the registry has: give no ID and no node"
             )
         of_mlflow = partial(_of_mlflow, mlflow_uri, tags)
         write(

@@ -143,7 +143,7 @@ def _saved_query(node: Node, changes: Sequence[Change]) -> Node:
     for change in changes:
         if change.kind == "rename":
             raise RippleError(
-                "a saved query names what it asks for as that is called",
+                "a saved query has the names of its metrics and group-bys",
                 f"--rename {change.column}:{change.to}",
                 "rename the metric or the dimension, or --drop it here",
             )

@@ -73,7 +73,7 @@ def lineage_of(document: ProjectDocument, root: str, column: str | None) -> Line
         RippleError: it is a test.
     """
     if root not in document.nodes:
-        raise RippleError("evidence is of what holds data or reads it, and not of a test", root)
+        raise RippleError("evidence is about nodes that hold or read data, not about tests", root)
     if column is None:
         above = reach(root, {u: node.parents for u, node in document.nodes.items()})
         below = reach(root, {u: node.children for u, node in document.nodes.items()})
