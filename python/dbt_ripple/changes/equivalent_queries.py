@@ -136,9 +136,9 @@ def _comparable(then: NodeAnalysis | None, now: NodeAnalysis | None) -> bool:
     return _is_followed(then) and _is_followed(now)
 
 
-def _is_followed(seen: NodeAnalysis | None) -> bool:
+def _is_followed(analysed: NodeAnalysis | None) -> bool:
     """Whether a query was followed to the end, with nothing missing in it."""
-    return seen is not None and seen.status == "analysed" and not seen.unresolved_names
+    return analysed is not None and analysed.status == "analysed" and not analysed.unresolved_names
 
 
 def _nodes(

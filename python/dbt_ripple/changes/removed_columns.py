@@ -67,10 +67,10 @@ class MissingNames:
         self.comparison = comparison
         now = comparison.head_analysis
         self.reasons = {
-            unique_id: seen.reason or Code.NO_REASON_GIVEN()
+            unique_id: analysed.reason or Code.NO_REASON_GIVEN()
             for side in (now.nodes, now.tests)
-            for unique_id, seen in side.items()
-            if seen.status == "broken"
+            for unique_id, analysed in side.items()
+            if analysed.status == "broken"
         }
         if lost:
             self.reasons |= broken_by_lost_columns(comparison)
@@ -145,8 +145,8 @@ def broken_by_lost_columns(comparison: Comparison) -> dict[str, Reason]:
     doubtful = [
         unique_id
         for side in (now.nodes, now.tests)
-        for unique_id, seen in side.items()
-        if seen.reason is not None and seen.reason.code is Code.MAY_NOT_BUILD
+        for unique_id, analysed in side.items()
+        if analysed.reason is not None and analysed.reason.code is Code.MAY_NOT_BUILD
     ]
     if not doubtful:
         return {}

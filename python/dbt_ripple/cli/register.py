@@ -266,10 +266,10 @@ def _of_mlflow(
 
     def columns_of(name: str) -> set[str] | None:
         unique_id = graph.find(name, uri)
-        seen = analysis.nodes.get(unique_id)
-        if seen is None or unique_id in analysis.unlisted:
+        analysed = analysis.nodes.get(unique_id)
+        if analysed is None or unique_id in analysis.unlisted:
             return None
-        return {column.lower() for column in seen.columns}
+        return {column.lower() for column in analysed.columns}
 
     registrations = registrations_of(uri, id_of, columns_of)
     return [msgspec.structs.replace(one, tags=tags) for one in registrations]

@@ -146,10 +146,10 @@ def newly_broken(comparison: Comparison) -> dict[str, Reason]:
     """The relations that read what is not there, and did not on base, with the reason."""
     before = comparison.base_analysis.nodes
     return {
-        unique_id: seen.reason or Code.NO_REASON_GIVEN()
-        for unique_id, seen in comparison.head_analysis.nodes.items()
-        if seen.status == "broken"
-        and ((then := before.get(unique_id)) is None or then.reason != seen.reason)
+        unique_id: analysed.reason or Code.NO_REASON_GIVEN()
+        for unique_id, analysed in comparison.head_analysis.nodes.items()
+        if analysed.status == "broken"
+        and ((then := before.get(unique_id)) is None or then.reason != analysed.reason)
     }
 
 
@@ -241,7 +241,7 @@ class Ripple:
         self.surely: dict[Vertex, int] = {}  # as `mask`, on ways that are analysed
         self.loss: set[Vertex] = set()  # columns whose data is lost
         self.opaque = {
-            u for u, seen in comparison.head_analysis.nodes.items() if seen.is_unanalysed
+            u for u, analysed in comparison.head_analysis.nodes.items() if analysed.is_unanalysed
         }
         self.guessed = may_write(comparison.base_analysis)
         self.harmed: set[str] = set()  # relations that read one
@@ -372,8 +372,8 @@ class Ripple:
             self.loss.update(vertices)
 
     def _columns(self, unique_id: str) -> Iterator[Vertex]:
-        seen = self.comparison.base_analysis.nodes.get(unique_id)
-        for column in (*(seen.columns if seen else ()), ROWS):
+        analysed = self.comparison.base_analysis.nodes.get(unique_id)
+        for column in (*(analysed.columns if analysed else ()), ROWS):
             yield unique_id, column.lower()
 
     def _bits(self, vertices: Iterable[Vertex]) -> int:
@@ -526,8 +526,12 @@ class Ripple:
         """The SQL behind the columns of an asset that read the change."""
         head = self.comparison.head
         node = head.nodes[unique_id]
-        seen = self.comparison.head_analysis.nodes.get(unique_id)
-        names = [c for c in (seen.columns if seen else ()) if self.mask.get((unique_id, c.lower()))]
+        analysed = self.comparison.head_analysis.nodes.get(unique_id)
+        names = [
+            c
+            for c in (analysed.columns if analysed else ())
+            if self.mask.get((unique_id, c.lower()))
+        ]
         if not names or node.is_python or not node.compiled_code:
             return []
         texts = computed(node.compiled_code, dialect_of(head.metadata.adapter_type))

@@ -40,9 +40,9 @@ class Definitions:
     @cached_property
     def _models(self) -> dict[str, NodeAnalysis]:
         return {
-            unique_id: seen
-            for unique_id, seen in self.analysis.nodes.items()
-            if seen.status == "analysed"
+            unique_id: analysed
+            for unique_id, analysed in self.analysis.nodes.items()
+            if analysed.status == "analysed"
             and (node := self.project.nodes.get(unique_id)) is not None
             and node.resource_type in ("model", "metric")
         }
@@ -54,10 +54,10 @@ class Definitions:
         """
         columns = self._fingerprints.get(unique_id)
         if columns is None:
-            seen = self._models.get(unique_id)
+            analysed = self._models.get(unique_id)
             columns = self._fingerprints[unique_id] = (
-                dict(zip(map(str.lower, seen.columns), seen.fingerprints, strict=True))
-                if seen is not None
+                dict(zip(map(str.lower, analysed.columns), analysed.fingerprints, strict=True))
+                if analysed is not None
                 else {}
             )
         return columns
@@ -74,9 +74,9 @@ class Definitions:
             return
         for fingerprint in wanted:
             self._by_fingerprint[fingerprint] = []
-        for unique_id, seen in self._models.items():
-            if not wanted.isdisjoint(seen.fingerprints):
-                for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True):
+        for unique_id, analysed in self._models.items():
+            if not wanted.isdisjoint(analysed.fingerprints):
+                for name, fingerprint in zip(analysed.columns, analysed.fingerprints, strict=True):
                     if fingerprint in wanted:
                         self._by_fingerprint[fingerprint].append((unique_id, name.lower()))
 

@@ -197,9 +197,9 @@ def gate_from(
         affected=affected,
         approved_by=approved_by,
         opaque={
-            unique_id: seen.reason or Code.NO_REASON_GIVEN()
-            for unique_id, seen in comparison.head_analysis.nodes.items()
-            if seen.status == "opaque"
+            unique_id: analysed.reason or Code.NO_REASON_GIVEN()
+            for unique_id, analysed in comparison.head_analysis.nodes.items()
+            if analysed.status == "opaque"
             and unique_id in reached
             and unique_id not in comparison.syntax_errors
         }

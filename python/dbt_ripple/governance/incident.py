@@ -529,7 +529,7 @@ def _not_at_hand(
     unseen = [
         step.full_name
         for step in diagnosis.steps
-        if (seen := analysis.nodes.get(step.unique_id)) is not None and seen.is_unanalysed
+        if (analysed := analysis.nodes.get(step.unique_id)) is not None and analysed.is_unanalysed
     ]
     if unseen:
         missing.append(Code.NOT_FOLLOWED_ON_THE_WAY(names=unseen))

@@ -132,7 +132,7 @@ class Analysis:
 
 
 def column_names(
-    node: Node | None, seen: NodeAnalysis | None, catalog: Iterable[CatalogColumn]
+    node: Node | None, analysed: NodeAnalysis | None, catalog: Iterable[CatalogColumn]
 ) -> dict[str, str]:
     """Every column the analysis, the catalog or the yml files know of, by its name in lower case.
 
@@ -141,7 +141,7 @@ def column_names(
     declared = node.columns if node else {}
     names: dict[str, str] = {}
     for name in (
-        *(seen.columns if seen else ()),
+        *(analysed.columns if analysed else ()),
         *(column.name for column in catalog),
         *(column.name or key for key, column in declared.items()),
     ):

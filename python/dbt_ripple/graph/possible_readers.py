@@ -67,7 +67,12 @@ def guessed_edges(
 def unseen(analysis: Analysis) -> set[str]:
     """The nodes and tests that cannot be analysed."""
     sides = (analysis.nodes, analysis.tests)
-    return {unique_id for side in sides for unique_id, seen in side.items() if seen.is_unanalysed}
+    return {
+        unique_id
+        for side in sides
+        for unique_id, analysed in side.items()
+        if analysed.is_unanalysed
+    }
 
 
 def may_write(analysis: Analysis) -> frozenset[tuple[str, str]]:
@@ -117,5 +122,5 @@ def _of_unit_test(
 
 
 def _columns(project: Project, analysis: Analysis, unique_id: str) -> list[str]:
-    node, seen = project.nodes.get(unique_id), analysis.nodes.get(unique_id)
-    return list(column_names(node, seen, project.catalog.get(unique_id, ())).values())
+    node, analysed = project.nodes.get(unique_id), analysis.nodes.get(unique_id)
+    return list(column_names(node, analysed, project.catalog.get(unique_id, ())).values())

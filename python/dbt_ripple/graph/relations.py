@@ -36,19 +36,19 @@ class LinkedNode:
         self.rows = rows
 
 
-def unchanged_relation(unique_id: str, seen: NodeAnalysis, dialect: str) -> Relation:
+def unchanged_relation(unique_id: str, analysed: NodeAnalysis, dialect: str) -> Relation:
     """A relation that is the same on both sides of a comparison, without looking above it."""
     return Relation(
-        names=list(seen.columns),
-        keys=[fold_stored(n, dialect) for n in seen.columns],
-        fps=[bytes.fromhex(fp) for fp in seen.fingerprints],
-        deps=[{(unique_id, n): IDENTITY} for n in seen.columns],
+        names=list(analysed.columns),
+        keys=[fold_stored(n, dialect) for n in analysed.columns],
+        fps=[bytes.fromhex(fp) for fp in analysed.fingerprints],
+        deps=[{(unique_id, n): IDENTITY} for n in analysed.columns],
         unlisted=[],
-        rows_fp=bytes.fromhex(seen.rows_fingerprint),
+        rows_fp=bytes.fromhex(analysed.rows_fingerprint),
         rows={(unique_id, ROWS): IDENTITY},
         side_key=digest(b"unchanged", unique_id.encode()),
-        order=bytes.fromhex(seen.order),
-        incidental=bytes.fromhex(seen.incidental),
+        order=bytes.fromhex(analysed.order),
+        incidental=bytes.fromhex(analysed.incidental),
     )
 
 

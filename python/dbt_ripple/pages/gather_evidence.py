@@ -222,8 +222,10 @@ class _Builder:
         described = self._document.nodes[unique_id]
         node = self._project.nodes.get(unique_id)
         side, depth = self._lineage.sides[unique_id]
-        seen = self._analysis.nodes.get(unique_id)
-        prints = dict(zip(seen.columns, seen.fingerprints, strict=False)) if seen else {}
+        analysed = self._analysis.nodes.get(unique_id)
+        prints = (
+            dict(zip(analysed.columns, analysed.fingerprints, strict=False)) if analysed else {}
+        )
         by_name = {name.lower(): print_ for name, print_ in prints.items() if print_}
         part = None if self._lineage.columns is None else self._lineage.columns[unique_id]
         return EvidenceNode(
@@ -252,7 +254,7 @@ class _Builder:
             contract_versions=list(described.contract_versions),
             definition=self._definitions.get(unique_id),
             checksum=_checksum(node),
-            rows_fingerprint=(seen.rows_fingerprint or None) if seen else None,
+            rows_fingerprint=(analysed.rows_fingerprint or None) if analysed else None,
             status=described.status,
             reason=described.reason,
             columns=[

@@ -31,9 +31,9 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
     before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
     head = comparison.head
     broken: dict[str, None] = {}
-    for unique_id, seen in now.items():
+    for unique_id, analysed in now.items():
         then = before.get(unique_id)
-        if seen.status != "broken" or (then is not None and then.status == "broken"):
+        if analysed.status != "broken" or (then is not None and then.status == "broken"):
             continue
         # An ephemeral model is not built: what it is inlined into is.
         ephemeral = head.nodes[unique_id].is_ephemeral

@@ -117,8 +117,8 @@ class CutoffReads:
     def status(self, side: int, unique_id: str) -> str:
         """How far a node or test could be analysed; "leaf" of what has no SQL."""
         analysis = self.analyses[side]
-        seen = analysis.nodes.get(unique_id) or analysis.tests.get(unique_id)
-        return seen.status if seen is not None else "leaf"
+        analysed = analysis.nodes.get(unique_id) or analysis.tests.get(unique_id)
+        return analysed.status if analysed is not None else "leaf"
 
     def is_unknown(self, unique_id: str) -> bool:
         """Whether it is not known what a node's SQL reads, or what else is in it.

@@ -151,8 +151,8 @@ def _nearest_changed(comparison: Comparison, test: str) -> Vertex | None:
     analysis = comparison.head_analysis
     read = [(node, column) for t, node, column in analysis.test_columns if t == test]
     above = [vertex for vertex in read if vertex in depth]
-    if not above and (seen := analysis.tests.get(test)) is not None:
-        above = [vertex for vertex in depth if vertex[0] in seen.introspects]
+    if not above and (analysed := analysis.tests.get(test)) is not None:
+        above = [vertex for vertex in depth if vertex[0] in analysed.introspects]
     return min(above, key=depth.__getitem__, default=None)
 
 

@@ -66,19 +66,20 @@ def reordered(comparison: Comparison) -> Iterator[str]:
     before, now = comparison.base_analysis, comparison.head_analysis
     others = [
         unique_id
-        for unique_id, seen in now.nodes.items()
+        for unique_id, analysed in now.nodes.items()
         if unique_id not in comparison.changed
         and (then := before.nodes.get(unique_id)) is not None
-        and then is not seen
-        and (then.order, then.incidental) != (seen.order, seen.incidental)
+        and then is not analysed
+        and (then.order, then.incidental) != (analysed.order, analysed.incidental)
     ]
     if not others:
         return
     changed = set(comparison.changed)
-    for test, seen in now.tests.items():
+    for test, analysed in now.tests.items():
         then = before.tests.get(test)
         if then is not None and (
-            then.rows_fingerprint != seen.rows_fingerprint or then.fingerprints != seen.fingerprints
+            then.rows_fingerprint != analysed.rows_fingerprint
+            or then.fingerprints != analysed.fingerprints
         ):
             changed.add(test)
     for unique_id in others:
@@ -175,10 +176,10 @@ def named_in_vain(
     Returns:
         The unique_id of what names it, the relation's, and the column's.
     """
-    head, seen = comparison.head, comparison.head_analysis
+    head, head_analysis = comparison.head, comparison.head_analysis
 
     def unresolved_names(unique_id: str) -> set[str]:
-        analysis = seen.nodes.get(unique_id) or seen.tests.get(unique_id)
+        analysis = head_analysis.nodes.get(unique_id) or head_analysis.tests.get(unique_id)
         return {
             name.rpartition(".")[2].lower()
             for name in (analysis.unresolved_names if analysis else ())

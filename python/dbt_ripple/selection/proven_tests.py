@@ -146,13 +146,13 @@ class _Proofs:
         before, now = comparison.base_analysis, comparison.head_analysis
         unmoved = frozenset(
             unique_id
-            for unique_id, seen in now.nodes.items()
+            for unique_id, analysed in now.nodes.items()
             if unique_id not in comparison.changed
             and (then := before.nodes.get(unique_id)) is not None
             and (
-                then is seen
+                then is analysed
                 or (then.status, then.order, then.incidental)
-                == (seen.status, seen.order, seen.incidental)
+                == (analysed.status, analysed.order, analysed.incidental)
             )
         )
         settled = frozenset(self.settled())
@@ -197,12 +197,12 @@ class _Proofs:
         self.blurred = {
             unique_id
             for unique_id, change in comparison.changed.items()
-            if (seen := now.nodes.get(unique_id)) is not None
+            if (analysed := now.nodes.get(unique_id)) is not None
             and (
-                seen.status in ("opaque", "broken")
-                or (seen.introspects and unique_id not in settled)
+                analysed.status in ("opaque", "broken")
+                or (analysed.introspects and unique_id not in settled)
             )
-            and (change.redefined or change.added or change.removed or not seen.columns)
+            and (change.redefined or change.added or change.removed or not analysed.columns)
         }
 
     def loaded_on_base(self) -> list[str]:
@@ -229,15 +229,15 @@ class _Proofs:
         before, now = comparison.base_analysis, comparison.head_analysis
         names: dict[str, str] | None = None
         for sides in ((before.nodes, now.nodes), (before.tests, now.tests)):
-            for unique_id, seen in sides[1].items():
+            for unique_id, analysed in sides[1].items():
                 then = sides[0].get(unique_id)
                 if (
-                    not seen.introspects
+                    not analysed.introspects
                     or then is None
                     or then.status != "analysed"
-                    or seen.status != "analysed"
+                    or analysed.status != "analysed"
                     or then.reason
-                    or seen.reason
+                    or analysed.reason
                 ):
                     continue
                 there, here = base.nodes[unique_id], head.nodes[unique_id]
@@ -246,12 +246,12 @@ class _Proofs:
                 names = other_names(base, head) if names is None else names
                 there_sql, here_sql = there.compiled_code or "", here.compiled_code or ""
                 introspected = {
-                    base.nodes[u].relation_name for u in seen.introspects if u in base.nodes
+                    base.nodes[u].relation_name for u in analysed.introspects if u in base.nodes
                 }
                 same_names = introspected.isdisjoint(names)
                 if (
-                    then.introspection_fingerprint == seen.introspection_fingerprint
-                    and then.introspects == seen.introspects
+                    then.introspection_fingerprint == analysed.introspection_fingerprint
+                    and then.introspects == analysed.introspects
                 ):
                     if same_names or rename(there_sql, names) == here_sql:
                         yield unique_id
@@ -397,8 +397,8 @@ class _Proofs:
     def followed(self, test: str) -> TestRows | None:
         """A test's rows on head; None where they are not known."""
         head = self.comparison.head
-        seen = self.comparison.head_analysis.tests.get(test)
-        if test not in head.nodes or seen is None or seen.status != "analysed":
+        analysed = self.comparison.head_analysis.tests.get(test)
+        if test not in head.nodes or analysed is None or analysed.status != "analysed":
             return None
         if self.blurred and not self.blurred.isdisjoint(self.above(test)):
             return None
@@ -447,9 +447,11 @@ class _Proofs:
             ("base", self.comparison.base_analysis),
             ("head", self.comparison.head_analysis),
         ):
-            seen = analysis.tests[test]
-            if seen.status != "analysed":
-                return Code.NOT_FOLLOWED(side=side, because=seen.reason or Code.NO_REASON_GIVEN())
+            analysed = analysis.tests[test]
+            if analysed.status != "analysed":
+                return Code.NOT_FOLLOWED(
+                    side=side, because=analysed.reason or Code.NO_REASON_GIVEN()
+                )
         above = list(self.above(test))
         for unique_id in above:
             if self.writes_otherwise(unique_id):
@@ -501,11 +503,11 @@ class _Proofs:
     def why_blurred(self, unique_id: str) -> Reason:
         """Why nothing is known of the rows below a relation."""
         name = self.comparison.head.nodes[unique_id].display_name
-        seen = self.comparison.head_analysis.nodes[unique_id]
-        because = seen.reason or Code.NO_REASON_GIVEN()
-        if seen.status == "broken":
+        analysed = self.comparison.head_analysis.nodes[unique_id]
+        because = analysed.reason or Code.NO_REASON_GIVEN()
+        if analysed.status == "broken":
             return Code.CANNOT_BE_BUILT(name=name, because=because)
-        if seen.status == "opaque":
+        if analysed.status == "opaque":
             return Code.NOT_ANALYSED(name=name, because=because)
         if hooks_of(self.comparison.head.nodes[unique_id]):
             return Code.HOOKS_READ(name=name)

@@ -358,10 +358,10 @@ def _opaque(comparison: Comparison) -> list[Opaque]:
     opaque: dict[str, Opaque] = {}
     sides = (("head", comparison.head_analysis), ("base", comparison.base_analysis))
     for side, analysis in sides:
-        for unique_id, seen in (*analysis.nodes.items(), *analysis.tests.items()):
-            if seen.status != "opaque":
+        for unique_id, analysed in (*analysis.nodes.items(), *analysis.tests.items()):
+            if analysed.status != "opaque":
                 continue
-            reason = seen.reason or Code.NO_REASON_GIVEN()
+            reason = analysed.reason or Code.NO_REASON_GIVEN()
             on_head = opaque.get(unique_id)
             if on_head is None:
                 there = Code.ON_SIDE(side=side, because=reason)

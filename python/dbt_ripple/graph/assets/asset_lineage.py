@@ -147,7 +147,7 @@ class AssetLineage:
             linked = relation_after(linked, change, self.graph.dialect)
         return linked
 
-    def seen(self, unique_id: str) -> NodeAnalysis | None:
+    def analysed(self, unique_id: str) -> NodeAnalysis | None:
         """What is known of a relation; None of an asset that comes of who asks, and was not linked yet."""
         linked = self.linked.get(unique_id) or self._before.get(unique_id)
         return linked.analysis if linked is not None else self.dbt.nodes.get(unique_id)
@@ -160,23 +160,23 @@ class AssetLineage:
 
     def relation(self, unique_id: str, dialect: str) -> Relation:
         """A relation as SQL of this dialect reads it."""
-        seen = self.seen(unique_id)
-        if seen is None:
+        analysed = self.analysed(unique_id)
+        if analysed is None:
             fingerprint = digest(b"cycle", unique_id.encode())
             return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})
-        fps = [bytes.fromhex(fp) for fp in seen.fingerprints]
-        rows_fp = bytes.fromhex(seen.rows_fingerprint)
+        fps = [bytes.fromhex(fp) for fp in analysed.fingerprints]
+        rows_fp = bytes.fromhex(analysed.rows_fingerprint)
         unlisted = UnlistedAssetColumns(
-            unique_id, digest(b"rest", unique_id.encode(), rows_fp, *fps), seen
+            unique_id, digest(b"rest", unique_id.encode(), rows_fp, *fps), analysed
         )
-        gone = seen.reason == Code.GONE()
+        gone = analysed.reason == Code.GONE()
         # How one engine stores a name says nothing of how another one spells it.
         own = dialect == self.graph.dialect
         return Relation(
-            names=list(seen.columns),
-            keys=[fold(name, own, dialect) for name in seen.columns],
+            names=list(analysed.columns),
+            keys=[fold(name, own, dialect) for name in analysed.columns],
             fps=fps,
-            deps=[{(unique_id, name): IDENTITY} for name in seen.columns],
+            deps=[{(unique_id, name): IDENTITY} for name in analysed.columns],
             unlisted=[unlisted] if self.is_open(unique_id) and not gone else [],
             rows_fp=rows_fp,
             rows={(unique_id, ROWS): IDENTITY},
@@ -194,10 +194,10 @@ class AssetLineage:
 
     def lacks(self, unique_id: str, column: str) -> bool:
         """Whether a relation certainly has no column of this name."""
-        seen = self.seen(unique_id)
-        if seen is None or column.lower() in map(str.lower, seen.columns):
+        analysed = self.analysed(unique_id)
+        if analysed is None or column.lower() in map(str.lower, analysed.columns):
             return False
-        if seen.reason == Code.GONE():
+        if analysed.reason == Code.GONE():
             return True
         if self.is_open(unique_id):
             return False
@@ -282,14 +282,16 @@ class AssetLineage:
     def _read(self, asset: AssetNode, link: AssetLink, job: LinkedAsset) -> None:
         """What the declaration says that it reads."""
         unique_id, flow = link
-        seen = self.seen(unique_id)
-        rows_fp = bytes.fromhex(seen.rows_fingerprint) if seen is not None else b""
+        analysed = self.analysed(unique_id)
+        rows_fp = bytes.fromhex(analysed.rows_fingerprint) if analysed is not None else b""
         job.own.rows.add(rows_fp, {(unique_id, ROWS): IDENTITY})
-        if seen is not None and seen.reason == Code.GONE():
+        if analysed is not None and analysed.reason == Code.GONE():
             job.missing.append(self._called(unique_id))
         columns = flow.columns
         if columns is None and is_read_whole(self.graph.project.nodes.get(unique_id)):
-            columns = tuple(ColumnFlow((n,), n) for n in (seen.columns if seen is not None else ()))
+            columns = tuple(
+                ColumnFlow((n,), n) for n in (analysed.columns if analysed is not None else ())
+            )
         if columns is None:
             if asset.declared.sql is None or unique_id not in asset.sql_reads():
                 job.everything[unique_id] = None
@@ -314,16 +316,16 @@ class AssetLineage:
                 into.add(fp, deps, kind, column_flow.transformation or "")
 
     def _column(self, unique_id: str, name: str) -> tuple[bytes, Deps]:
-        seen = self.seen(unique_id)
-        if seen is None:
+        analysed = self.analysed(unique_id)
+        if analysed is None:
             return digest(b"cycle", unique_id.encode(), name.encode()), {
                 (unique_id, name): IDENTITY
             }
-        for column, fp in zip(seen.columns, seen.fingerprints, strict=False):
+        for column, fp in zip(analysed.columns, analysed.fingerprints, strict=False):
             if column.lower() == name.lower():
                 return bytes.fromhex(fp), {(unique_id, column): IDENTITY}
         unlisted = UnlistedAssetColumns(
-            unique_id, digest(b"rest", unique_id.encode(), seen.rows_fingerprint.encode())
+            unique_id, digest(b"rest", unique_id.encode(), analysed.rows_fingerprint.encode())
         )
         return unlisted.get(name.lower(), name)
 
@@ -411,8 +413,8 @@ class AssetLineage:
             columns = {
                 column.lower()
                 for name in statement.reads
-                if name.key in asset.named and (seen := self.seen(asset.named[name.key]))
-                for column in seen.columns
+                if name.key in asset.named and (analysed := self.analysed(asset.named[name.key]))
+                for column in analysed.columns
             }
             missing = [n for n in missing if n.rpartition(".")[2].strip('"').lower() not in columns]
         return missing
@@ -445,8 +447,8 @@ class AssetLineage:
             elif name.key in asset.named:
                 job.everything[asset.named[name.key]] = None
         for unique_id in job.everything:
-            seen = self.seen(unique_id)
-            fp = bytes.fromhex(seen.rows_fingerprint) if seen is not None else b""
+            analysed = self.analysed(unique_id)
+            fp = bytes.fromhex(analysed.rows_fingerprint) if analysed is not None else b""
             job.own.rows.add(fp, {(unique_id, ROWS): TRANSFORMATION})
         if target is not None:
             job.into[target] = None
@@ -470,7 +472,7 @@ class AssetLineage:
     ) -> None:
         """Add what one asset writes into a relation to the columns of that."""
         asset = self.graph.assets[writer]
-        analysis = self.seen(writer)
+        analysis = self.analysed(writer)
         if analysis is None:  # it comes of this, and is linked later
             columns.rows.add(digest(b"cycle", writer.encode()), {(writer, ROWS): IDENTITY})
             return
@@ -531,8 +533,8 @@ class AssetLineage:
         asset = self.graph.declared.get(unique_id)
         if asset is not None:
             return {column.name.lower(): column.name for column in asset.columns}
-        seen = self.dbt.nodes.get(unique_id)
-        return {name.lower(): name for name in (seen.columns if seen is not None else ())}
+        analysed = self.dbt.nodes.get(unique_id)
+        return {name.lower(): name for name in (analysed.columns if analysed is not None else ())}
 
     def _target(self, unique_id: str, name: str, columns: Columns) -> AssetColumnParts:
         return columns.column(self._columns_of(unique_id).get(name.lower(), name))
@@ -578,8 +580,10 @@ class AssetLineage:
         """What the checks that events tell of read, as `Analysis.test_columns`."""
         assertions = []
         for assertion in self.graph.assertions.values():
-            seen = self.seen(assertion.node)
-            names = {name.lower(): name for name in (seen.columns if seen is not None else ())}
+            analysed = self.analysed(assertion.node)
+            names = {
+                name.lower(): name for name in (analysed.columns if analysed is not None else ())
+            }
             column = (
                 ROWS
                 if assertion.column is None
@@ -592,11 +596,13 @@ class AssetLineage:
         """These checks as tests, each with the fingerprint of what it reads."""
         analyses = {}
         for test, unique_id, column in self._assertions():
-            seen = self.seen(unique_id)
+            analysed = self.analysed(unique_id)
             fps = {}
-            if seen is not None:
-                fps = dict(zip(map(str.lower, seen.columns), seen.fingerprints, strict=False))
-                fps[ROWS] = seen.rows_fingerprint
+            if analysed is not None:
+                fps = dict(
+                    zip(map(str.lower, analysed.columns), analysed.fingerprints, strict=False)
+                )
+                fps[ROWS] = analysed.rows_fingerprint
             fp = digest(b"assertion", test.encode(), fps.get(column.lower(), "").encode()).hex()
             analyses[test] = NodeAnalysis(test, "analysed", rows_fingerprint=fp)
         return analyses
@@ -621,13 +627,13 @@ def _depend_on_everything(lineage: AssetLineage, job: LinkedAsset) -> None:
     everything: Deps = {}
     parts = []
     for unique_id in job.everything:
-        seen = lineage.seen(unique_id)
+        analysed = lineage.analysed(unique_id)
         merge(everything, {(unique_id, ROWS): TRANSFORMATION})
-        if seen is not None:
-            merge(everything, {(unique_id, name): TRANSFORMATION for name in seen.columns})
-            fps = (*seen.fingerprints, seen.rows_fingerprint)
+        if analysed is not None:
+            merge(everything, {(unique_id, name): TRANSFORMATION for name in analysed.columns})
+            fps = (*analysed.fingerprints, analysed.rows_fingerprint)
             parts += [unique_id.encode(), *(fp.encode() for fp in fps)]
-            parts += [name.encode() for name in seen.columns]
+            parts += [name.encode() for name in analysed.columns]
     whole = digest(b"everything", *parts)
     for column in (*job.own.by_name.values(), job.own.rows):
         column.add(whole, everything)
