@@ -109,12 +109,12 @@ class SemanticExpressions:
         value = Value(fp, relation.deps[0])
         if linked.missing:
             value.fp = digest(b"broken", fp, *(name.encode() for name in linked.missing))
-            value.doubtful = self.in_vain(sql, over, stored, surely=False)
+            value.doubtful = self.names_not_found(sql, over, stored, surely=False)
             if value.doubtful and surely is not None:
-                value.missing = self.in_vain(sql, surely(), stored, surely=True)
+                value.missing = self.names_not_found(sql, surely(), stored, surely=True)
         return value
 
-    def in_vain(self, sql: str, over: Relation, stored: bool, *, surely: bool) -> list[str]:
+    def names_not_found(self, sql: str, over: Relation, stored: bool, *, surely: bool) -> list[str]:
         """The names that an expression looks for in vain, as far as its engine minds."""
         lowered, follows = without_words(sql, self.dialect, unsure=surely)
         if lowered.rel is None or (surely and not follows):

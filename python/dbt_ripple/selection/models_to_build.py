@@ -45,7 +45,7 @@ def to_build(comparison: Comparison) -> list[str]:
     unique_ids = {*comparison.changed, *edited_alike(comparison), *built_otherwise(comparison)}
     unique_ids |= set(reordered(comparison))
     unique_ids |= set(changed_functions(comparison))
-    unique_ids |= {child for child, *_ in named_in_vain(comparison, ("model", "snapshot"))}
+    unique_ids |= {child for child, *_ in naming_changed_columns(comparison, ("model", "snapshot"))}
     for unique_id in list(unique_ids):
         if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
             unique_ids |= inlined_by(head, unique_id)[0]
@@ -164,7 +164,7 @@ def edited_alike(comparison: Comparison) -> list[str]:
     )
 
 
-def named_in_vain(
+def naming_changed_columns(
     comparison: Comparison, resource_types: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
     """What names a changed column of a relation it reads, though no vertex of its own moved.
@@ -248,7 +248,7 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
             or not is_plainly_written(now, dialect)
         ):
             chosen[unique_id] = Code.TEXT_CHANGED()
-    named = [n for n in named_in_vain(comparison, ("test",)) if n[0] not in running]
+    named = [n for n in naming_changed_columns(comparison, ("test",)) if n[0] not in running]
     if named:
         # A name that the test makes something of is seen: the column it stands for has not moved.
         read = {(test, c.lower()) for test, _, c in comparison.head_analysis.test_columns}
