@@ -24,7 +24,7 @@ from dbt_ripple.graph.traversal import reach_all
 
 
 class HypotheticalResult(NamedTuple):
-    """What is supposed, carried through dbt's project and the assets around it.
+    """The result of a hypothetical change in dbt's project and in the assets around it.
 
     Attributes:
         analysis: dbt's, as it then is.
@@ -79,7 +79,7 @@ def declared_otherwise(
     analysis: Callable[[], Analysis],
     cache: Cache | None = None,
 ) -> dict[str, frozenset[str]]:
-    """The sources that assets write otherwise, as they are declared on base and on head.
+    """The sources that assets write differently, according to their declarations on base and on head.
 
     Both declarations are taken over head's project: what dbt's own change does to an asset that reads it is
     no change of what the asset writes here and now, because nobody runs it in between.

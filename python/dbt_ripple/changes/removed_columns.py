@@ -51,7 +51,7 @@ class Broken(msgspec.Struct, kw_only=True):
 
 
 class MissingNames:
-    """What the broken nodes and tests of head look for in vain, as far as the change took it away.
+    """The names that broken nodes and tests of head cannot find because the change removed them.
 
     Args:
         comparison: of base and head.
@@ -221,7 +221,7 @@ def _macros(context: ProjectContext, node: Node) -> dict[str, str]:
 
 
 def broken_by(reason: Reason, gone: Iterable[Reason]) -> Reason:
-    """A reason with what became of the columns that are looked for."""
+    """A reason, extended by what happened to the columns that cannot be found."""
     return Code.BROKEN_BY(because=reason, gone=list(gone))
 
 

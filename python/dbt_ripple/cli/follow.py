@@ -1,4 +1,4 @@
-"""What `emit --follow` does: compile and analyse, then run dbt and tell of it."""
+"""What `emit --follow` does: compile and analyse, then run dbt and send its events."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def open_joined(
 
 
 def print_notes(notes: Sequence[str], of: int) -> None:
-    """Say on stderr what the reader had to leave out or assume, up to a few."""
+    """Print on stderr what the reader had to leave out or assume, up to a few notes."""
     from dbt_ripple.graph.analysis_coverage import NOTES_SHOWN
 
     for note in notes[:NOTES_SHOWN]:

@@ -154,7 +154,7 @@ class Diagnosis(msgspec.Struct, kw_only=True):
         return f"{name}.{self.column}" if self.column else name
 
     def can_be_tested(self, step: Step) -> bool:
-        """Whether tests could guard it: consumers and metrics have none."""
+        """Whether dbt can test it: consumers and metrics have no tests."""
         return step.unique_id.partition(".")[0] in ("model", "seed", "snapshot", "source")
 
     def add_changes(

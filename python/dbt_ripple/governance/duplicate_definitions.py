@@ -1,4 +1,4 @@
-"""Two columns that are one thing, and two that have one name and are not.
+"""Columns that compute the same, and columns of one name that do not.
 
 Two columns are *twins* if they have the same fingerprint and each is computed in its own model: neither
 handed on from somewhere nor constant. They are then the same function of the same source columns. Where

@@ -265,7 +265,7 @@ def _about(project: Project, analysis: Analysis, root: Node) -> list[str]:
 def _passed(
     results: Mapping[str, RunResult], past: Sequence[Past], tables: FromTables | None
 ) -> dict[str, LastSuccess]:
-    """When each node was last well, as the newest of what is at hand tells."""
+    """When each node last succeeded, by the newest result that is available."""
     successes: dict[str, list[LastSuccess]] = {}
 
     def add(unique_id: str, result: RunResult, reported_by: ReportedBy) -> None:
@@ -302,7 +302,7 @@ def _failed(
     passed: Mapping[str, LastSuccess],
     tables: FromTables | None,
 ) -> list[Failure]:
-    """What did not end well of what was asked about: the node, and the tests on it."""
+    """The node in question and the tests on it, as far as they did not succeed."""
     is_test = root.resource_type in ("test", "unit_test")
     wanted = [root.unique_id]
     if not is_test:

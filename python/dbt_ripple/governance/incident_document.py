@@ -17,7 +17,7 @@ ReportedBy = Literal["run_results", "state", "tables", "events"]
 
 
 class LastSuccess(msgspec.Struct, kw_only=True):
-    """When something was last well.
+    """When something last succeeded.
 
     Attributes:
         at: when it ended; null where dbt gave no time.
@@ -31,7 +31,7 @@ class LastSuccess(msgspec.Struct, kw_only=True):
 
 
 class Failure(msgspec.Struct, kw_only=True):
-    """A node or test that did not end well.
+    """A node or test that failed, warned or was skipped.
 
     Attributes:
         status: dbt's; null where it is not known.
@@ -157,7 +157,7 @@ class Commands(msgspec.Struct, kw_only=True):
 
 
 class Containment(msgspec.Struct, kw_only=True):
-    """What to do until the cause is mended, and after that.
+    """What to do until the cause is fixed, and after that.
 
     Attributes:
         pause: what would go on building on what is wrong: the next run without it.

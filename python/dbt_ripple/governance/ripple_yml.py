@@ -63,7 +63,7 @@ class Config(msgspec.Struct, frozen=True):
     critical: str | None = None
 
     def level(self, rule: str) -> Level:
-        """How grave a finding of the rule is."""
+        """How severe a finding of the rule is."""
         return self.levels.get(rule, RULES[rule].level)
 
     def threshold(self, rule: str) -> int:

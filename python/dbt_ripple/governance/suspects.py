@@ -117,7 +117,7 @@ class Window(NamedTuple):
     since: timedelta
 
     def ruled_out(self, at: datetime | None) -> Reason | None:
-        """Why what came into use then is not the cause."""
+        """Why a change that came into use at that time is not the cause."""
         if at is None:
             return None
         if self.last_passed is not None and as_utc(at) <= as_utc(self.last_passed):
@@ -340,7 +340,7 @@ def _depths(project: Project, node: Node) -> dict[str, int]:
 def _test_itself(
     project: Project, root: Node, past: Sequence[Compared], steps: Mapping[str, Step]
 ) -> list[Suspect]:
-    """The test, where it is not as it was."""
+    """The test itself, if it changed."""
     if root.resource_type not in ("test", "unit_test"):
         return []
     for comparison, ids, _ in past:
@@ -415,7 +415,7 @@ def _failures(
 
 
 def _beside(node: Node, project: Project, depth: int) -> Step:
-    """A node that stands above without being on the way of any column."""
+    """A node upstream that is on the path of no column."""
     return Step(
         unique_id=node.unique_id,
         name=node.display_name,

@@ -97,7 +97,7 @@ def version(package: str) -> str:
 
 @functools.cache
 def engine() -> bytes:
-    """A digest of what decides what an analysis says, but for what is analysed.
+    """A digest of everything that an analysis depends on besides what is analysed.
 
     It is the code of the rooms that read, lower, link and fingerprint, the version of sqlglot, and
     Python's (whose tables say which letters are the same).

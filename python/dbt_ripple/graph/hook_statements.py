@@ -21,7 +21,7 @@ from dbt_ripple.graph.macros import Macros, dispatched
 ONLY_A_MESSAGE: Final = re.compile(
     r"\s*(?:do\s+)?(?:log|print|exceptions\s*\.\s*\w+|dbt\s*\.\s*log\w*)\s*\(", re.S
 )
-"""A tag that only says something."""
+"""A tag that only logs, prints or raises a message."""
 
 GIVEN: Final = "__given__"
 """What a macro was given, or what a variable of Jinja holds, in a text without its Jinja."""
@@ -196,7 +196,7 @@ class HookStatements:
             of: in which text.
             to_run: whether it is a statement, and not a relation.
         """
-        whole, expression = expression, self.withoutarguments_in(without_conditions(expression))
+        whole, expression = expression, self.without_arguments(without_conditions(expression))
         literals = _LITERAL.findall(expression) if to_run else ()
         if not all(self.read(literal[1:-1]) for literal in literals):
             return False
@@ -221,7 +221,7 @@ class HookStatements:
                 return False
         return True
 
-    def withoutarguments_in(self, expression: str) -> str:
+    def without_arguments(self, expression: str) -> str:
         """An expression without what the user's macros are given in it: see `arguments`."""
         pieces = []
         at = 0

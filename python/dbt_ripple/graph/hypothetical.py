@@ -1,4 +1,4 @@
-"""Relations that are taken as other than their project says: hypothetical, or as another one builds them."""
+"""Relations that are replaced in an analysis: hypothetical ones, or those that another project builds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dbt_ripple.reasons import Code
 
 
 class HypotheticalChange(msgspec.Struct, frozen=True):
-    """What a relation is supposed to become.
+    """A relation after a hypothetical change.
 
     Attributes:
         analysed: the relation as it was analysed.

@@ -200,7 +200,7 @@ def of_test(node: Node) -> dict[str, Any]:
 
 
 def _is_set(node: Node, name: str, value: Any) -> bool:
-    """Whether a key says anything; nothing, under a name that dbt knows, is its default."""
+    """Whether a key is set; an empty value under a name that dbt knows is its default."""
     return value not in _EMPTY or (name not in _KNOWN and name in node.unrendered_config)
 
 
@@ -305,7 +305,7 @@ def place(node: Node) -> tuple[Any, ...]:
 
 
 def as_configured(node: Node, name: str, value: Any) -> Any:
-    """A config value as the project says it: before Jinja, where only the target decides it.
+    """A config value as it is configured: before Jinja, where only the target decides it.
 
     Which it does is told by the words: those of the value in a yml file, or of the ``config()`` of
     the node.

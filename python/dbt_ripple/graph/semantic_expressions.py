@@ -40,7 +40,7 @@ class QueryLowerer(Protocol):
 
 @dataclass(slots=True)
 class Value:
-    """What an expression comes to.
+    """The value of an expression.
 
     Attributes:
         why: why it cannot be read; it then depends on everything it could.
@@ -73,7 +73,7 @@ class SemanticExpressions:
         surely: Callable[[], Relation] | None,
         stored: bool = True,
     ) -> Value:
-        """What an expression over a relation comes to.
+        """The value of an expression over a relation.
 
         Args:
             text: the expression.
@@ -115,7 +115,7 @@ class SemanticExpressions:
         return value
 
     def names_not_found(self, sql: str, over: Relation, stored: bool, *, surely: bool) -> list[str]:
-        """The names that an expression looks for in vain, as far as its engine minds."""
+        """The names that an expression cannot find, as far as its engine would refuse them."""
         lowered, follows = without_words(sql, self.dialect, unsure=surely)
         if lowered.rel is None or (surely and not follows):
             return []

@@ -56,7 +56,7 @@ _CREATED: Final = re.compile(rb'"created_at"\s*:\s*[0-9][0-9.eE+-]*')
 
 
 class TargetFolder:
-    """The artifacts in a target folder, and what they come to.
+    """The artifacts in a target folder, and their analysis.
 
     Each thing is taken from the cache, or else made, once, and put there.
 
@@ -194,7 +194,7 @@ class TargetFolder:
         return None if text is None else OtherSide(self.project, text)
 
     def summary(self) -> AnalysisCoverage:
-        """How well the project can be seen.
+        """How much of the project can be analysed.
 
         Raises:
             RippleError: the artifacts cannot be read, or dbt has compiled nothing of them.
@@ -325,7 +325,7 @@ class _RawAnalysis(msgspec.Struct):
 
 
 class _CachedRawAnalysis(msgspec.Struct, array_like=True):
-    """`_Kept`, its nodes and tests not decoded yet."""
+    """`_CachedAnalysis`, its nodes and tests not decoded yet."""
 
     analysis: _RawAnalysis
     edges: PackedEdges
@@ -384,7 +384,7 @@ def _file_digest(file: Path) -> bytes:
 
 
 def _digest_of(content: bytes, cache: Cache) -> bytes:
-    """As `digest_of`; of bytes that were seen before it is known, and these are found faster."""
+    """As `digest_of`, from the cache for bytes that were digested before."""
     key = cache.key(b"content", xxhash.xxh3_128_digest(content))
     digest = cache.get(key)
     if digest is None:

@@ -70,7 +70,7 @@ def _unchanged_sources(comparison: Comparison) -> dict[str, list[CatalogColumn]]
 
 
 def _looked_for_on_base(comparison: Comparison, unique_id: str, names: list[str]) -> list[str]:
-    """Those of the names that the query looked for on base, too, and found.
+    """Of these names, those that the query named on base, too, and found there.
 
     Then no column that a source has got since the catalog was written can be meant, and the way the
     query comes to its names is one that was followed to the end.

@@ -217,7 +217,7 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> Reason:
 
 
 def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:
-    """Where the ripple stopped above a test that is not impacted."""
+    """Explain where the change stops having an effect above a test that is not impacted."""
     head = comparison.head
     asked = lineage_tests(head, [test])
     if asked and comparison.changed:

@@ -9,7 +9,7 @@ from dbt_ripple.reasons import Code, Reason
 
 
 class ImpactPaths:
-    """The ways a comparison's changes went.
+    """The paths along which the changes of a comparison spread.
 
     Attributes:
         predecessors: each moved vertex with the one before it on a shortest way; None where a change

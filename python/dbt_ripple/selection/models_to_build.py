@@ -62,7 +62,7 @@ def changed_functions(comparison: Comparison) -> Iterator[str]:
 
 
 def reordered(comparison: Comparison) -> Iterator[str]:
-    """What hands its rows on in another order to something that moved."""
+    """The nodes that pass on their rows in another order to something that moved."""
     before, now = comparison.base_analysis, comparison.head_analysis
     others = [
         unique_id
@@ -167,7 +167,7 @@ def edited_alike(comparison: Comparison) -> list[str]:
 def naming_changed_columns(
     comparison: Comparison, resource_types: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """What names a changed column of a relation it reads, though no vertex of its own moved.
+    """The nodes that name a changed column of a relation they read, though no vertex of theirs moved.
 
     Also one that is gone, where its engine does not look into that part of the query.
 
@@ -210,7 +210,7 @@ def naming_changed_columns(
 
 
 def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, Reason]:
-    """Tests whose answer cannot have moved, but that may have stopped to be queries.
+    """Tests whose result cannot have changed, but whose SQL may no longer compile.
 
     For relations building shows it; for a test, only running it. These are tests of which an edit
     made the text compute something else than before, or be written as an engine may not take it,

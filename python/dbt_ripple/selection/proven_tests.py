@@ -218,7 +218,7 @@ class _Proofs:
         return [node.unique_id for node in base.of_type("seed") if node.unique_id in done]
 
     def settled(self) -> Iterator[str]:
-        """The nodes and tests that look at the warehouse, and whose compiled SQL is the truth.
+        """The nodes and tests that query the warehouse, and whose compiled SQL is what will run.
 
         What they look at is the same on both sides, and it was there when head was compiled: where
         its relations have base's names, as base has built them; else head's SQL is base's. Where
@@ -405,7 +405,7 @@ class _Proofs:
         return self.head.rows_of(test)
 
     def argument(self, test: str) -> _Argument | None:
-        """Why a test cannot fail on head unless one of its grounds does; None where it might."""
+        """Why a test cannot fail on head unless a test that it rests on fails; None if it might."""
         head = self.comparison.head
         then_analysed = self.comparison.base_analysis.tests.get(test)
         now = self.followed(test)
@@ -573,7 +573,7 @@ class _Proofs:
         return Code.PROVEN(because=parts)
 
     def lookers(self, proven: dict[str, _Argument]) -> dict[str, dict[str, str]]:
-        """For each proven test the views that moved under it, and of each what runs it.
+        """For each proven test the changed views that it reads, and what executes each of them.
 
         To build a view does not run its query, so a mistake that only shows when it runs (a cast
         that fails) would go by unseen. What runs it is a test, or a table that is built and keeps

@@ -98,7 +98,7 @@ def select_from(
     assume_passed: bool = False,
     cache: Cache | None = None,
 ) -> Selection:
-    """The selection of a comparison that is at hand; arguments as in `select`."""
+    """The selection for a comparison that was made already; arguments as in `select`."""
     head = comparison.head
     impacted = impacted_tests(comparison)
     wanted = dict(tests_of_critical(comparison, critical)) if critical is not None else {}

@@ -148,7 +148,7 @@ class AssetLineage:
         return linked
 
     def analysed(self, unique_id: str) -> NodeAnalysis | None:
-        """What is known of a relation; None of an asset that comes of who asks, and was not linked yet."""
+        """A relation as analysed; None of an asset that depends on the one that asks, and is not linked yet."""
         linked = self.linked.get(unique_id) or self._before.get(unique_id)
         return linked.analysis if linked is not None else self.dbt.nodes.get(unique_id)
 
@@ -401,7 +401,7 @@ class AssetLineage:
     def _certainly(
         self, asset: AssetNode, statement: Statement, linked: Linked, built: Mapping[str, Relation]
     ) -> list[str]:
-        """The names that its SQL certainly looks for in vain."""
+        """The names that its SQL certainly cannot find."""
         if not linked.missing:
             return []
         reader = _AssetTableResolver(self, asset, built, certainly=True)
@@ -568,7 +568,7 @@ class AssetLineage:
         )
 
     def _own(self) -> dict[str, Own]:
-        """What assets say themselves, whatever they read: where that differs, the change was made there."""
+        """The own fingerprint of each asset, whatever it reads: if it differs, the asset itself was edited."""
         fingerprints = {}
         for unique_id, asset in self.graph.assets.items():
             own = digest(b"asset", text_of(asset.declared).encode()).hex()
@@ -577,7 +577,7 @@ class AssetLineage:
         return fingerprints
 
     def _assertions(self) -> list[tuple[str, str, str]]:
-        """What the checks that events tell of read, as `Analysis.test_columns`."""
+        """The columns that collected checks read, as `Analysis.test_columns`."""
         assertions = []
         for assertion in self.graph.assertions.values():
             analysed = self.analysed(assertion.node)
@@ -608,7 +608,7 @@ class AssetLineage:
         return analyses
 
     def changed_since(self, before: AssetLineage) -> dict[str, set[str]]:
-        """What assets write otherwise than before into the sources of dbt: columns and rows, by source."""
+        """The columns and rows of dbt's sources that assets write differently than before, by source."""
         changed: dict[str, set[str]] = {}
         for unique_id in {**before.written, **self.written}:
             then = fingerprint_parts(before.written.get(unique_id, Columns()))
@@ -672,7 +672,7 @@ class _AssetTableResolver:
         return self.relation_of(unique_id, self.asset.dialect)
 
     def view(self, key: str, name: str) -> bytes | None:
-        """Nothing is kept of a query as linked: what assets read is told in no digest."""
+        """Linked queries are not cached: no digest covers what assets read."""
         return None
 
     def noting(self) -> AbstractContextManager[dict[Note, None]]:

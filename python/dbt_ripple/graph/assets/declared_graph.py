@@ -107,7 +107,7 @@ class DeclaredGraph:
 
     @cached_property
     def _of_dbt(self) -> dict[str, str]:
-        """The nodes of dbt by what an asset may not be called."""
+        """The nodes of dbt, by the names that no asset may have."""
         taken: dict[str, str] = {}
         for unique_id, node in self.project.nodes.items():
             kinds = (node.resource_type, *_OF_DBT.get(node.resource_type, ()))
@@ -560,7 +560,7 @@ _NAMED: Final = (*RELATIONS, *SEMANTIC, "exposure")
 
 
 def _goes_round(project: Project, edges: Iterable[tuple[str, str]]) -> bool:
-    """Whether the graph of a project has a cycle with some edges more."""
+    """Whether the graph of a project has a cycle once some edges are added."""
     children = {u: list(below) for u, below in project.children.items()}
     waiting: dict[str, int] = {}
     for parent, child in edges:
@@ -578,7 +578,7 @@ def _goes_round(project: Project, edges: Iterable[tuple[str, str]]) -> bool:
 
 
 def _most_detailed(links: list[AssetLink]) -> list[AssetLink]:
-    """Of what is both declared and collected, the word that says more: one on columns."""
+    """Of links that are both declared and collected, those that name columns."""
     with_columns = {link.unique_id for link in links if link.flow.columns is not None}
     return [
         link
