@@ -18,7 +18,7 @@ PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
 TWO_AT_ONCE := -n 2 --dist loadfile --no-loadscope-reorder
 NO_SPARK := not spark and not matrix and not campaign
-# Ends a recipe's last command: what it took.
+# Ends a recipe's last command: prints how long it took.
 TOOK = && echo "make $@: $$SECONDS seconds"
 
 help:  ## List the targets.
@@ -44,7 +44,7 @@ BROWSER = command -v chromium chromium-browser google-chrome-stable google-chrom
 demo: install  ## The main job, end to end: build a shop, load its lineage, ask it, edit one expression of it.
 	@$(BIN)/python integration_tests/demo.py
 
-picture: demo  ## Take README's picture of the explorer's page anew.
+picture: demo  ## Update the README's picture of the explorer's page.
 	cp integration_tests/target/demo/explorer.png docs/explorer.png
 
 test: lint unit slow spark explorer-check wheel  ## Everything CI runs.
@@ -70,10 +70,10 @@ unit: install  ## The tests that need neither Spark nor a build by dbt, in a few
 slow: install  ## The tests by dbt on DuckDB, by browsers, and by many random cases.
 	$(PYTEST) python/tests -m "$(NO_SPARK) and slow" $(TWO_AT_ONCE) $(TOOK)
 
-coverage: install  ## Both, and which lines they do not reach.
+coverage: install  ## Run unit and slow tests, and print which lines they do not reach.
 	$(PYTEST) python/tests -m "$(NO_SPARK)" $(TWO_AT_ONCE) --cov=dbt_ripple --cov-report=term:skip-covered $(TOOK)
 
-golden: install  ## Record anew what a refactoring may not change: fingerprints, edges and answers.
+golden: install  ## Record what a refactoring may not change: fingerprints, edges and answers.
 	$(BIN)/python python/tests/golden/golden.py record $(TOOK)
 
 spark: install .cache/tpc/tpcds.json  ## The tests on a real Spark, a real metastore and a real dbt.
@@ -101,7 +101,7 @@ campaign: install  ## Edit, build and test thousands of times; every test that c
 	$(BIN)/python python/tests/campaign/campaign.py --mutants 300 --engine spark
 	$(BIN)/python python/tests/campaign/definitions.py --copies 500
 
-fuzz: install  ## Execute 100,000 pairs of queries; where the result differs, a fingerprint must.
+fuzz: install  ## Execute 100,000 pairs of queries; if their results differ, their fingerprints must differ.
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 100000 --jobs 2
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 2000 --engine spark
 
@@ -109,7 +109,7 @@ bench: install  ## Measure the analysis against the floor and the peers, and the
 	$(BIN)/python python/bench/run.py --write
 	$(BIN)/python python/bench/run_collect.py --events 10000 --write
 
-format: install  ## Put the code into shape.
+format: install  ## Format the code.
 	$(BIN)/ruff format python
 	$(BIN)/ruff format --config $(PYPROJECT) integration_tests
 	$(BIN)/ruff check --fix python
@@ -118,15 +118,15 @@ format: install  ## Put the code into shape.
 $(BUNDLE): $(wildcard python/explorer/src/*) python/explorer/package-lock.json python/explorer/build.mjs | $(VENV)/.installed
 	@$(WITH_NODE) python/explorer/bundle.py --if-stale || echo "the explorer's page was not made: make explorer" >&2
 
-explorer: $(VENV)/.installed  ## Make the script and style sheet of the explorer's page anew.
+explorer: $(VENV)/.installed  ## Build the script and style sheet of the explorer's page.
 	$(WITH_NODE) python/explorer/bundle.py
 
-explorer-check: install  ## Make them twice, and compare the bytes with those that are there.
+explorer-check: install  ## Build the explorer's script and styles twice, and compare them with the built ones.
 	$(WITH_NODE) python/explorer/bundle.py --check
 
-lock: install  ## Compile the constraints anew from pyproject.toml.
+lock: install  ## Compile python/constraints.txt from pyproject.toml.
 	$(BIN)/uv pip compile --quiet --upgrade $(PYPROJECT) --all-extras --group $(PYPROJECT):dev --universal --python-version 3.11 \
 	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links -o $(CONSTRAINTS)
 
-clean:  ## Remove what the other targets made.
+clean:  ## Remove everything that the other targets made.
 	rm -rf $(VENV) .cache target dist integration_tests/target integration_tests/logs integration_tests/dbt_packages

@@ -163,9 +163,9 @@ class Code(StrEnum):
         "written_without_columns",
         "{names} writes it and does not say which columns: any of its columns may come from anything read there",
     )
-    KINDS_NOT_TOLD = (
-        "kinds_not_told",
-        "its events tell which columns are made of which, but not what filters and joins the rows: it "
+    KINDS_MISSING = (
+        "kinds_missing",
+        "its events say which columns come from which, but not what filters and joins the rows: it "
         "may read more of {names}",
     )
     SQL_NOT_FOLLOWED = (
@@ -259,8 +259,8 @@ class Code(StrEnum):
         "rows_unknown_because",
         "it is not known which rows its query returns: {because}",
     )
-    MACRO_STANDS_IN = (
-        "macro_stands_in",
+    MACRO_REPLACED = (
+        "macro_replaced",
         "a macro of the project replaces one that dbt runs for it",
     )
     QUERIES_OR_READS_UNNAMED = (
@@ -282,7 +282,7 @@ class Code(StrEnum):
     RETURNED_ROWS = "returned_rows", "on base it returned {rows} rows, and passed"
     FACTS_MAY_NOT_HOLD = (
         "facts_may_not_hold",
-        "what a proof would rest on is not known to hold on head",
+        "the facts that a proof would need are not known to hold on head",
     )
     NOT_RUN_ON_BASE = "not_run_on_base", "it was not run on base"
     RESULTS_NOT_READ = (
@@ -564,7 +564,7 @@ class Code(StrEnum):
     )
     SUSPECT_CHANGED = "suspect_changed", "changed there: {columns:3}"
     SUSPECT_PROMISE = "suspect_promise", "it does not keep what it promised: {promises:;}"
-    SUSPECT_GONE = "suspect_gone", "it is gone, and was read on the way"
+    SUSPECT_GONE = "suspect_gone", "it was removed, and the number came from it"
     SUSPECT_TEST = "suspect_test", "the test itself changed"
     SUSPECT_FAILED = "suspect_failed", "it failed in the last command ({status})"
     SUSPECT_TESTS_FAILED = "suspect_tests_failed", "its tests failed: {tests:3}"

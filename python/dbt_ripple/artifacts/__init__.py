@@ -44,7 +44,7 @@ from dbt_ripple.artifacts.project import (
     Timing,
 )
 from dbt_ripple.artifacts.read_artifacts import (
-    Held,
+    FileContents,
     check_compiled,
     read_files,
     read_project,
@@ -56,8 +56,8 @@ __all__ = [
     "Column",
     "Contract",
     "DependsOn",
+    "FileContents",
     "Group",
-    "Held",
     "Macro",
     "Metadata",
     "Node",

@@ -143,7 +143,7 @@ class DeclaredAsset(msgspec.Struct, frozen=True, kw_only=True):
         retired: since when it is history; it is then no part of the graph.
         place: the file and the line it begins in.
         collected: whether events tell of it. Names that mean nothing are then left out.
-        kinds_untold: whether its events say which columns are made of which, but not what rows are
+        kinds_missing: whether its events say which columns are made of which, but not what rows are
             filtered and joined by.
         runs: of the job, that have ended.
         assertions: that the job has checked.
@@ -166,7 +166,7 @@ class DeclaredAsset(msgspec.Struct, frozen=True, kw_only=True):
     last_seen: date | None = None
     retired: date | None = None
     collected: bool = False
-    kinds_untold: bool = False
+    kinds_missing: bool = False
     runs: tuple[RunResult, ...] = ()
     assertions: tuple[Assertion, ...] = ()
 

@@ -149,11 +149,11 @@ class _Sources(msgspec.Struct):
     results: list[SourceFreshness] = []
 
 
-Held = dict[str, bytes | None]
+FileContents = dict[str, bytes | None]
 """What the files of a target folder hold, by name; None where there is no such file."""
 
 
-def read_files(target_path: Path) -> Held:
+def read_files(target_path: Path) -> FileContents:
     """Read ``manifest.json`` and ``catalog.json`` as they are, without decoding them.
 
     Raises:
@@ -169,10 +169,10 @@ def read_files(target_path: Path) -> Held:
 
 def read_project(
     target_path: Path,
-    contents: Held | None = None,
+    contents: FileContents | None = None,
     *,
     late: bool = False,
-    seen_as_written: bool = False,
+    read_before: bool = False,
     like: OtherSide | None = None,
 ) -> Project:
     """Read the artifacts of a dbt project.
@@ -184,7 +184,7 @@ def read_project(
             that it need not stay in memory.
         late: decode only the manifest now, the rest when it is asked for. What is wrong with the
             rest is raised then, and noted then.
-        seen_as_written: whether this manifest was read before, by this version, and was
+        read_before: whether this manifest was read before, by this version, and was
             `Project.as_written`: then the columns of a node are decoded when they are asked for.
         like: another state of the project. A node of which both manifests have the same text may be
             one object in both, decoded once.
@@ -198,7 +198,7 @@ def read_project(
     """
     target_path = Path(target_path)
     with collector_paused():
-        project = _read(target_path, {} if contents is None else contents, seen_as_written, like)
+        project = _read(target_path, {} if contents is None else contents, read_before, like)
         if not late:
             _ = project.catalog, project.run_results, project.freshness
         return project
@@ -222,7 +222,7 @@ def check_compiled(project: Project) -> None:
 
 
 def _read(
-    target_path: Path, contents: Held, seen_as_written: bool, like: OtherSide | None
+    target_path: Path, contents: FileContents, read_before: bool, like: OtherSide | None
 ) -> Project:
     notes: list[str] = []
     hasher = xxhash.xxh3_128()
@@ -235,9 +235,9 @@ def _read(
     as_written = True
     try:
         if like is None or not _may_be_shared(content, like):
-            manifest = _as_written(content, seen_as_written)
+            manifest = _as_written(content, read_before)
         else:
-            manifest, shared = _as_written_like(content, seen_as_written, like)
+            manifest, shared = _as_written_like(content, read_before, like)
     except (msgspec.ValidationError, *NOT_JSON):
         as_written, shared = False, {}
         manifest = decode(without_lone_surrogates(content), _Manifest, manifest_path)
@@ -392,15 +392,15 @@ def _optional(path: Path) -> bytes | None:
     return content
 
 
-def _as_written(content: bytes, was_seen: bool) -> _AsWritten:
+def _as_written(content: bytes, read_before: bool) -> _AsWritten:
     manifest = msgspec.json.decode(content, type=_AsWritten)
     for node in (*manifest.nodes.values(), *manifest.sources.values()):
-        _take_columns(node, was_seen)
+        _take_columns(node, read_before)
     return manifest
 
 
 def _as_written_like(
-    content: bytes, was_seen: bool, like: OtherSide
+    content: bytes, read_before: bool, like: OtherSide
 ) -> tuple[_AsWritten, dict[str, dict[str, Node]]]:
     """A manifest without the nodes of which another one says the same; and these, by section."""
     manifest = msgspec.json.decode(content, type=_WithNodeTexts)
@@ -416,19 +416,19 @@ def _as_written_like(
                 same[unique_id] = before[unique_id]
             else:
                 new[unique_id] = node = msgspec.json.decode(text, type=_WithRawColumns)
-                _take_columns(node, was_seen)
+                _take_columns(node, read_before)
         shared[section] = same
         setattr(manifest, section, new)
     return manifest, shared
 
 
-def _take_columns(node: _WithRawColumns, was_seen: bool) -> None:
+def _take_columns(node: _WithRawColumns, read_before: bool) -> None:
     raw = node.columns
     if len(memoryview(raw)) == len("{}"):
         force_setattr(node, "columns", {})
         return
     columns = ColumnsOnDemand(bytes(raw))  # a copy, so that not all of the file stays in memory
-    if not was_seen:
+    if not read_before:
         columns.decode()
     force_setattr(node, "columns", columns)
 

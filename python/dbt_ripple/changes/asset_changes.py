@@ -24,7 +24,7 @@ from dbt_ripple.graph.traversal import reach_all
 
 
 class HypotheticalResult(NamedTuple):
-    """What is supposed, carried through dbt's project and the assets around it.
+    """The result of a hypothetical change in dbt's project and in the assets around it.
 
     Attributes:
         analysis: dbt's, as it then is.
@@ -61,9 +61,9 @@ def carried_through(
         if own or written:
             now = analyse(project, cache=cache, hypothetical={**written, **own})
         assets = AssetLineage(before.graph, now, cache, {**written, **changes})
-        moved_columns = assets.moved_since(before)
+        changed_columns = assets.changed_since(before)
         fresh = {
-            u: names for u, names in moved_columns.items() if not names <= changed.get(u, set())
+            u: names for u, names in changed_columns.items() if not names <= changed.get(u, set())
         }
         if not fresh:
             return HypotheticalResult(now, assets)
@@ -79,7 +79,7 @@ def declared_otherwise(
     analysis: Callable[[], Analysis],
     cache: Cache | None = None,
 ) -> dict[str, frozenset[str]]:
-    """The sources that assets write otherwise, as they are declared on base and on head.
+    """The sources that assets write differently, according to their declarations on base and on head.
 
     Both declarations are taken over head's project: what dbt's own change does to an asset that reads it is
     no change of what the asset writes here and now, because nobody runs it in between.
@@ -105,7 +105,7 @@ def declared_otherwise(
     before = DeclaredGraph(head, then, formerly=base, lenient=True)
     sides = [AssetLineage(side, analysis(), cache) for side in (before, graph)]
     return {
-        unique_id: frozenset(names) for unique_id, names in sides[1].moved_since(sides[0]).items()
+        unique_id: frozenset(names) for unique_id, names in sides[1].changed_since(sides[0]).items()
     }
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbt_ripple.graph.column_edges import edges_into, goes_back
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.traversal import breadth_first_tree
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison, Vertex
@@ -45,14 +46,4 @@ def change_paths(comparison: Comparison) -> dict[Vertex, Vertex | None]:
                 if vertex not in below and vertex[1] != ROWS:
                     lead((unique_id, ROWS), vertex)
     starts = [vertex for change in changed.values() for vertex in change.vertices()]
-    predecessors: dict[Vertex, Vertex | None] = {v: None for v in starts if v not in below}
-    frontier = list(predecessors)
-    while frontier:
-        following = []
-        for vertex in frontier:
-            for child in children.get(vertex, ()):
-                if child not in predecessors:
-                    predecessors[child] = vertex
-                    following.append(child)
-        frontier = following
-    return predecessors
+    return breadth_first_tree((v for v in starts if v not in below), children)

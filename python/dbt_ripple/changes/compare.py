@@ -1,4 +1,4 @@
-"""Base and head, analysed -> which vertices moved (rules 1-13), with notes on the comparison.
+"""Base and head, analysed -> which vertices moved (rules 1-12), with notes on the comparison.
 
 A vertex is a column of a node, or its set of rows (``*rows*``). It *moved* if its fingerprint
 differs or base does not have it. A column that has another name and an equal fingerprint is
@@ -303,7 +303,7 @@ def _changed(
 
 
 def _without_hearsay(change: NodeChange, base: Project, head: Project) -> NodeChange | None:
-    """A change without the columns that nobody declared, and of which only a reader told.
+    """A change without the columns that are declared nowhere and known only because a reader names them.
 
     Of a source without a catalog, a column that is read no more is not gone, and one that is read for
     the first time is not new.
@@ -331,7 +331,7 @@ def _without_hearsay(change: NodeChange, base: Project, head: Project) -> NodeCh
 
 
 def _of_its_file(analysis: NodeAnalysis, seed: Node, seeds: SeedPair) -> NodeAnalysis:
-    """A seed with the columns of its file: what still reads another one finds it no more."""
+    """A seed with only the columns of its file: a reader of any other column does not find it."""
     file = None if hooks_of(seed) else seeds.head.read(seed)  # a hook may add columns
     if file is None:
         return analysis
@@ -346,7 +346,7 @@ def _of_its_file(analysis: NodeAnalysis, seed: Node, seeds: SeedPair) -> NodeAna
 
 
 def _suspects(comparison: Comparison) -> Iterator[str]:
-    """What differs though its code does not, and has not the same compiled SQL on both sides."""
+    """The nodes whose compiled SQL differs although their code does not."""
     base, head = comparison.base.nodes, comparison.head.nodes
     before = comparison.base_analysis
     unique_ids = [*comparison.changed]

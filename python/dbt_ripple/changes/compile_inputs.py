@@ -81,7 +81,7 @@ _PARTS_OF_NAMES: Final = frozenset(
 
 @dataclass(frozen=True)
 class CompileConditions:
-    """What both sides are proved to be compiled under alike.
+    """The conditions that are proved to be equal when both sides are compiled.
 
     Attributes:
         variables: dbt's vars, of the projects and of the command line.
@@ -281,7 +281,7 @@ class CompileInputs:
         return Macros(self.head)
 
     def own_condition(self, node: Node, words: frozenset[str]) -> Reason | None:
-        """Why what a node asks for by itself may be answered otherwise than on base.
+        """Why a value that a node's own Jinja asks for may differ from base.
 
         Its vars are those of its package; what it looks at is compared apart where that is known.
         """
@@ -340,7 +340,7 @@ class CompileInputs:
 
 @dataclass(frozen=True)
 class _Reach:
-    """What Jinja reaches: words, texts of macros, and what of it is not proved the same."""
+    """What Jinja reaches: words, texts of macros, and what of these is not proved to be equal."""
 
     words: frozenset[str]
     texts: list[str]
@@ -354,7 +354,7 @@ _IN_A_STRING: Final = "'"
 
 @dataclass(frozen=True)
 class AmbiguousName:
-    """A name of a relation that is two relations on the other side."""
+    """A relation's name that means two relations on the other side."""
 
     name: str
 
@@ -362,7 +362,7 @@ class AmbiguousName:
 def names_on_other_side(
     of: Project, to: Project, unique_ids: Iterable[str]
 ) -> dict[str, str] | AmbiguousName:
-    """The names of relations that are others on another side."""
+    """The relations whose names differ between the sides, each name with the other side's."""
     names: dict[str, str] = {}
     for unique_id in unique_ids:
         if unique_id in of.nodes and unique_id in to.nodes:
@@ -422,7 +422,7 @@ _DISPATCHED_TO: Final = {
 
 
 def _other_dbt(base: Project, head: Project) -> Reason | None:
-    """Why nothing can be taken over: two dbts may compile one text to two."""
+    """Why no compiled SQL can be reused: two versions of dbt may compile one text differently."""
     for what, before, now in (
         ("dbt", base.metadata.dbt_version, head.metadata.dbt_version),
         ("adapter", base.metadata.adapter_type, head.metadata.adapter_type),
@@ -442,7 +442,7 @@ def _macro_words(text: str) -> frozenset[str]:
 
 @cache
 def _jinja_words(text: str) -> frozenset[str]:
-    """The words in the ``{{ }}`` and ``{% %}`` of a text, names being set left out.
+    """The words in the ``{{ }}`` and ``{% %}`` of a text, without names that are being set.
 
     What is an attribute of ``adapter``, ``builtins`` or ``target`` stands with it.
 

@@ -41,7 +41,7 @@ from dbt_ripple.reasons import Reason
 
 @dataclass
 class ReusedSql:
-    """What :func:`take_over` did.
+    """What `reuse_compiled_sql` did.
 
     Attributes:
         head: with base's compiled SQL where that is proved to be head's.
@@ -71,7 +71,7 @@ def reuse_compiled_sql(
 
 
 def reuse_compiled_sql_of_artifacts(base: Project, head: Project) -> ReusedSql:
-    """`take_over` under all that the artifacts of both sides prove of how they were compiled.
+    """`reuse_compiled_sql` under all that the artifacts of both sides prove of how they were compiled.
 
     These are the rules of `agree`: what a node looks at while it compiles is part of its fingerprint
     (rule 11), and so not of its text.
@@ -118,7 +118,7 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
 
     ``dbt build`` and ``dbt compile`` may write two texts for one code (``flags.WHICH``, the day, a
     relation that is not there yet), and of a node that failed or was skipped dbt writes none. Where
-    all that decides the text is proved to be the same, by the rules of `take_over`, the node has not
+    all that decides the text is proved to be the same, by the rules of `reuse_compiled_sql`, the node has not
     changed: it has base's text on both sides, or head's where base has none. What it looks at while
     it compiles is part of its fingerprint (rule 11), and so not of its text.
 

@@ -100,9 +100,9 @@ class Texts:
             node = project.nodes.get(unique_id)
             text = QueryText()
             if node is not None and node.resource_type in SEMANTIC:
-                seen = self.analyses[side].nodes.get(unique_id)
-                if seen is not None:
-                    pairs = zip(seen.columns, seen.expressions, strict=True)
+                analysed = self.analyses[side].nodes.get(unique_id)
+                if analysed is not None:
+                    pairs = zip(analysed.columns, analysed.expressions, strict=True)
                     text = QueryText({name.lower(): [text] for name, text in pairs if text})
             elif node is not None and node.compiled_code and not node.is_python:
                 text = text_of_query(node.compiled_code, dialect_of(project.metadata.adapter_type))

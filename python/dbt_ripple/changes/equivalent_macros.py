@@ -1,4 +1,4 @@
-"""Edited macros that give what they gave: head gets base's text of them.
+"""Edited macros that return the same as before: head gets base's text of them.
 
 Only macros of the user's without parameters, which are evaluated on both sides over what each side's
 manifest lists (`graph.macro_evaluation`). What such a macro gives is the same wherever it is called from.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool:
-    """Take back what is only written in other words: from `changed`, and from head's analysis.
+    """Remove what is only written in other words from `changed`, and from head's analysis.
 
     Args:
         comparison: of base and head, which is changed in place.
@@ -136,15 +136,15 @@ def _comparable(then: NodeAnalysis | None, now: NodeAnalysis | None) -> bool:
     return _is_followed(then) and _is_followed(now)
 
 
-def _is_followed(seen: NodeAnalysis | None) -> bool:
+def _is_followed(analysed: NodeAnalysis | None) -> bool:
     """Whether a query was followed to the end, with nothing missing in it."""
-    return seen is not None and seen.status == "analysed" and not seen.unresolved_names
+    return analysed is not None and analysed.status == "analysed" and not analysed.unresolved_names
 
 
 def _nodes(
     comparison: Comparison, one: CanonicalMode, other: CanonicalMode, changed: list[str]
 ) -> dict[str, NodeAnalysis]:
-    """The nodes of which less has moved than their plain fingerprints say, as head has them now."""
+    """The nodes of which less changed than their plain fingerprints say, as they are on head."""
     from dbt_ripple.changes.compare import node_change
 
     nodes: dict[str, NodeAnalysis] = {}
@@ -205,7 +205,7 @@ def _same_order(
 def _may_be_less(
     unique_id: str, comparison: Comparison, one: CanonicalMode, proven: Collection[str]
 ) -> bool:
-    """Whether less can have moved than is reported: it is written in other words, or below something that is."""
+    """Whether less may have changed than is reported: the node, or one above it, is in other words."""
     if unique_id in one.edited:
         return True
     parents = comparison.head.parents.get(unique_id, ())
@@ -219,7 +219,7 @@ def _tests(
     tests: list[str],
     nodes: Collection[str],
 ) -> dict[str, NodeAnalysis]:
-    """The tests that ask the same of the same, as head has them now."""
+    """The tests that check the same of the same columns and rows, as they are on head."""
     analyses: dict[str, NodeAnalysis] = {}
     for test in tests:
         if not _may_be_less(test, comparison, one, nodes):
@@ -284,7 +284,7 @@ def _other(fingerprint: str) -> str:
 
 
 def _rules(unique_id: str, one: CanonicalMode, other: CanonicalMode) -> list[str]:
-    """The rules that make one form of two texts: where some were used on one only, these."""
+    """The rules that bring two texts to one form: those used on one text only, if there are any."""
     then, now = (side.linker.project.nodes[unique_id].compiled_code for side in (one, other))
     if then == now:
         return []

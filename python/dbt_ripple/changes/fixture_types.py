@@ -33,7 +33,7 @@ class FixtureTypes:
         self.comparison = comparison
         self._may_differ: dict[str, bool] = {}
 
-    def differ(self, seen: UnitTestAnalysis) -> tuple[str, str] | None:
+    def differ(self, analysed: UnitTestAnalysis) -> tuple[str, str] | None:
         """The first column that types a unit test's fixture and may have another type than on base.
 
         It may if it is defined otherwise and anything above has changed that is not known to leave
@@ -42,7 +42,7 @@ class FixtureTypes:
         Returns:
             Its node and its name in lower case; None where all have the types they had.
         """
-        for parent, column in seen.inputs:
+        for parent, column in analysed.inputs:
             change = self.comparison.changed.get(parent)
             if (
                 change is not None

@@ -12,7 +12,7 @@ _NAMES: Final = 5
 
 
 def nothing_changed(comparison: Comparison) -> str | None:
-    """That no relation differs, and what was edited all the same; None where one does."""
+    """A message that no relation differs, with the nodes that were edited; None if a relation differs."""
     if comparison.changed or comparison.removed or comparison.everything:
         return None
     head = comparison.head.nodes

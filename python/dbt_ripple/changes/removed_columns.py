@@ -51,7 +51,7 @@ class Broken(msgspec.Struct, kw_only=True):
 
 
 class MissingNames:
-    """What the broken nodes and tests of head look for in vain, as far as the change took it away.
+    """The names that broken nodes and tests of head cannot find because the change removed them.
 
     Args:
         comparison: of base and head.
@@ -67,10 +67,10 @@ class MissingNames:
         self.comparison = comparison
         now = comparison.head_analysis
         self.reasons = {
-            unique_id: seen.reason or Code.NO_REASON_GIVEN()
+            unique_id: analysed.reason or Code.NO_REASON_GIVEN()
             for side in (now.nodes, now.tests)
-            for unique_id, seen in side.items()
-            if seen.status == "broken"
+            for unique_id, analysed in side.items()
+            if analysed.status == "broken"
         }
         if lost:
             self.reasons |= broken_by_lost_columns(comparison)
@@ -145,8 +145,8 @@ def broken_by_lost_columns(comparison: Comparison) -> dict[str, Reason]:
     doubtful = [
         unique_id
         for side in (now.nodes, now.tests)
-        for unique_id, seen in side.items()
-        if seen.reason is not None and seen.reason.code is Code.MAY_NOT_BUILD
+        for unique_id, analysed in side.items()
+        if analysed.reason is not None and analysed.reason.code is Code.MAY_NOT_BUILD
     ]
     if not doubtful:
         return {}
@@ -221,7 +221,7 @@ def _macros(context: ProjectContext, node: Node) -> dict[str, str]:
 
 
 def broken_by(reason: Reason, gone: Iterable[Reason]) -> Reason:
-    """A reason with what became of the columns that are looked for."""
+    """A reason, extended by what happened to the columns that cannot be found."""
     return Code.BROKEN_BY(because=reason, gone=list(gone))
 
 

@@ -1,4 +1,4 @@
-"""Sources and tests that head has under another name: base is told by head's names.
+"""Sources and tests that have another name on head: base gets head's names for them.
 
 A source is what its relation holds, not what YAML calls it; and a test is what it asks. So where
 base's own node is gone and head has a new one that is the same relation, or the same query over the

@@ -126,7 +126,7 @@ def _text_is_refused(base: Project, head: Project, then: Node, now: Node, messag
 
 
 def _texts(project: Project) -> Iterator[str]:
-    """All of the user's that may be run, as it is written."""
+    """The source texts of the user's that may be run."""
     for macro in project.macros.values():
         if macro.package_name not in INTERNAL:
             yield macro.macro_sql

@@ -71,7 +71,14 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
                 differ[node.unique_id] = b"head"
     return SeedPair(
         SeedFiles(folders, changed, by_content, reordered=reordered),
-        SeedFiles(folders, changed, by_content, differ, reordered, formerly),
+        SeedFiles(
+            folders=folders,
+            changed=changed,
+            by_content=by_content,
+            digests=differ,
+            reordered=reordered,
+            formerly=formerly,
+        ),
         one_sided,
         notes,
     )

@@ -96,7 +96,7 @@ def _syntax_error(comparison: Comparison, node: Node, dialect: str) -> Reason | 
 
 def not_parsed(analysis: Analysis, unique_id: str) -> Reason | None:
     """Why a node's or a test's query cannot be parsed here; None where it can."""
-    seen = analysis.nodes.get(unique_id) or analysis.tests.get(unique_id)
-    if seen is None or seen.reason is None or seen.reason.code is not Code.CANNOT_PARSE:
+    analysed = analysis.nodes.get(unique_id) or analysis.tests.get(unique_id)
+    if analysed is None or analysed.reason is None or analysed.reason.code is not Code.CANNOT_PARSE:
         return None
-    return seen.reason
+    return analysed.reason

@@ -13,8 +13,8 @@ from dbt_ripple.cli.options import (
     format_option,
     open_cache,
     open_target,
+    print_notes,
     project_options,
-    say_notes,
 )
 from dbt_ripple.rendering.analysis_coverage import render
 from dbt_ripple.rendering.output import answer, count, warn
@@ -64,7 +64,7 @@ def analyze(
             target.analysis(tests=False, expressions=True)
         summary = target.summary()
         if not target.was_read:
-            say_notes(summary.notes, summary.notes_count)
+            print_notes(summary.notes, summary.notes_count)
         with_expressions = target.analysis(tests=False, expressions=True) if write else None
         declared = open_assets(project_dir, assets, lambda: target.project)
         if declared is not None:

@@ -55,15 +55,28 @@ def state_option(command: _Command) -> _Command:
     )(command)
 
 
-def sides_options(command: _Command) -> _Command:
-    """Add what says the two sides, for `open_sides`; `DbtOptions.taken` takes dbt's of them."""
+def sides_options(command: _Command, *, state_with_base_ref: str = "") -> _Command:
+    """Add what names the two sides, for `open_sides`; `DbtOptions.taken` takes dbt's of them.
+
+    Args:
+        command: the command.
+        state_with_base_ref: what the help says of ``--state`` beside ``--base-ref``.
+    """
     base_ref = click.option(
         "--base-ref",
         metavar="REF",
-        help="Compile base from this commit and head from the working copy; no artifacts are "
-        "needed. A --state is then used only by --run, to defer to.",
+        help="Compile base from this commit and head from the working copy; no artifacts are needed."
+        + state_with_base_ref,
     )
     return state_option(base_ref(with_asset_options(connection_options(command))))
+
+
+def sides_of_run_options(command: _Command) -> _Command:
+    """The same for a command that can run dbt, which defers to ``--state``."""
+    return sides_options(
+        command,
+        state_with_base_ref=" Whatever dbt then runs defers to --state, if that is given, too.",
+    )
 
 
 def facts_options(command: _Command) -> _Command:
@@ -127,7 +140,7 @@ def open_sides(
     with both_sides(project_dir, base_ref, options, catalog=catalog) as sides:
         for note in sides.notes:
             warn(note)
-        _say_taken(sides.taken, base_ref)
+        _report_reused(sides.taken, base_ref)
         base, head = (
             TargetFolder.of(side, cache, processes=threads) for side in (sides.base, sides.head)
         )
@@ -196,12 +209,12 @@ def _complete(
         and (whole := compile_others(base.project, project)) is not None
     ):
         project = whole
-        _say_taken(taken, "base")
+        _report_reused(taken, "base")
     elif not taken.taken:
         return None
     else:
         left = f"{'has' if len(taken.left_to_compile) == 1 else 'have'} to be compiled: "
-        _say_taken(taken, "base", left + _compiles(project, taken.left_to_compile))
+        _report_reused(taken, "base", left + _compiles(project, taken.left_to_compile))
     return TargetFolder.of(project, head.cache, processes=head.processes)
 
 
@@ -217,7 +230,7 @@ _NAMES = 25
 """Names that still fit into a command somebody copies."""
 
 
-def _say_taken(taken: ReusedSql, base: str, remark: str | None = None) -> None:
+def _report_reused(taken: ReusedSql, base: str, remark: str | None = None) -> None:
     message = (
         f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
     )

@@ -16,7 +16,7 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
-from dbt_ripple.cli.register import file_option, files_of, said_of_asset
+from dbt_ripple.cli.register import describing_options, file_option, files_of
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document, warn
 
@@ -42,7 +42,7 @@ Examples:
     metavar="NAME",
     help="Dialect of the SQL, as sqlglot calls it.  [default: the project's]",
 )
-@said_of_asset
+@describing_options
 @file_option
 @format_option("text", "json")
 @cache_options

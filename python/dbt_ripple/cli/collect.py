@@ -56,9 +56,7 @@ Examples:
     type=click.Path(path_type=Path),
     help="Settings of Kafka's consumer, name=value a line (security.protocol, group.id, ...).",
 )
-@click.option(
-    "--until-end", is_flag=True, help="Stop when a Kafka topic has been read to its present end."
-)
+@click.option("--until-end", is_flag=True, help="Stop at the end that the Kafka topic has now.")
 @click.option(
     "--store",
     default="openlineage_events",
@@ -194,7 +192,16 @@ def collect(
         )
 
     with EventStore(store, warn) as opened:
-        serve(opened, host, port, limits, http_limits, token, ready, ended)
+        serve(
+            store=opened,
+            host=host,
+            port=port,
+            limits=limits,
+            http_limits=http_limits,
+            token=token,
+            on_ready=ready,
+            on_end=ended,
+        )
     return 0
 
 

@@ -60,7 +60,14 @@ def diagnose(
     """
     with open_cache(cache_dir, no_cache) as cache:
         steps_up = diagnose_with_changes(
-            node, states, others, assets, cache, threads, project_dir, target_path
+            node=node,
+            states=states,
+            others=others,
+            assets=assets,
+            cache=cache,
+            threads=threads,
+            project_dir=project_dir,
+            target_path=target_path,
         ).diagnosis
     if style == "json":
         answer(as_document(steps_up))

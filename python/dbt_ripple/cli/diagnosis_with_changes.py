@@ -95,7 +95,14 @@ def diagnose_with_changes(
     diagnosis_of_node = diagnosis(
         everything, analysis, root, column, expressions_of(everything), whose
     )
-    asked = DiagnosisWithChanges(projects[0], everything, analysis, root, diagnosis_of_node, whose)
+    asked = DiagnosisWithChanges(
+        own=projects[0],
+        project=everything,
+        analysis=analysis,
+        root=root,
+        diagnosis=diagnosis_of_node,
+        whose=whose,
+    )
     for folder in states:
         base = open_target(state_folder(project_dir, folder), cache, threads)
         number = _number_of(base.project, projects, folder)

@@ -141,9 +141,9 @@ def emit(
     code = 0
     with sender_to(output, disabled) as sender, open_cache(cache_dir, no_cache) as cache:
         if follow:
-            from dbt_ripple.cli.follow import run_and_tell
+            from dbt_ripple.cli.follow import run_and_send
 
-            sent, code = run_and_tell(command, folder, settings, sender, cache, threads)
+            sent, code = run_and_send(command, folder, settings, sender, cache, threads)
         else:
             target = open_target(folder, cache, threads)
             of_project = static_of(target, settings, assets, cache) if static else None
@@ -151,11 +151,11 @@ def emit(
                 events_of(target, settings) if of_project is None else of_project, sender
             )
     if not disabled:
-        tell(sent, sender, output)
+        report_sent(sent, sender, output)
     return code
 
 
-def tell(events: int, sender: Sender, output: str | None) -> None:
+def report_sent(events: int, sender: Sender, output: str | None) -> None:
     """Say how many events went where."""
     summary = f"{count(events, 'event')} to {sender.where}"
     if output == "-":
@@ -169,7 +169,9 @@ def _check_command(follow: bool, static: bool, command: tuple[str, ...]) -> None
     if command and not follow:
         raise click.UsageError(f"what is {given!r}? Did you mean --follow -- {given}?")
     if follow and static:
-        raise click.UsageError("--follow is of a run, --static is without one")
+        raise click.UsageError(
+            "--follow sends events of a run, --static events without a run: give one of them"
+        )
     if follow and not command:
         raise click.UsageError("--follow needs a dbt command, as in: --follow -- build")
     if follow and command[0] not in RUNS_NODES:

@@ -123,7 +123,7 @@ def evidence(
             at_hand.recorded, unread = rows_about(
                 lambda: open_session(master, remote), project, lineage.made_of
             )
-            at_hand.say_unread(unread)
+            at_hand.add_unread(unread)
         datasets = assets.namespace or project.metadata.adapter_type or "unknown"
         events, absent = events_of(project, analysis, lineage.sides, (namespace, datasets))
         at_hand.absent += absent

@@ -1,4 +1,4 @@
-"""What `emit --follow` does: compile and analyse, then run dbt and tell of it."""
+"""What `emit --follow` does: compile and analyse, then run dbt and send its events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDS: Final = 300.0
 """Seconds in which what is left has to be sent when dbt has ended."""
 
 
-def run_and_tell(
+def run_and_send(
     command: tuple[str, ...],
     folder: Path,
     settings: EventSettings,
@@ -72,7 +72,7 @@ def run_and_tell(
             str(settings.project_dir),
             "mend that and try again",
         )
-    _tell_the_rest(folder, settings, names, live, cache, threads)
+    _send_remaining(folder, settings, names, live, cache, threads)
     if not queue.flush(ENDS):
         warn(f"{sender.where} takes too long: not all events were sent")
     sender.close()
@@ -84,7 +84,7 @@ def run_and_tell(
     return queue.sent, 0 if result.success else 1
 
 
-def _tell_the_rest(
+def _send_remaining(
     folder: Path,
     settings: EventSettings,
     names: DatasetNames,
@@ -116,6 +116,6 @@ def _tell_the_rest(
 
         analysis = analysis_of(TargetFolder.of(project, cache, processes=threads))
     ran = [result.unique_id for result in left]
-    live.tell_the_rest(
+    live.send_remaining(
         settings.run_events(project, analysis, names, invocation, ran), left, results
     )

@@ -9,7 +9,7 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.assets_of_both_sides import assets_around
-from dbt_ripple.cli.base_and_head import open_sides, sides_options, state_folder
+from dbt_ripple.cli.base_and_head import open_sides, sides_of_run_options, state_folder
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -33,7 +33,7 @@ Examples:
   dbt-ripple gate --state prod-artifacts --format sarif > gate.sarif
 """,
 )
-@sides_options
+@sides_of_run_options
 @click.option(
     "--fail-on",
     type=click.Choice(["caution", "blocked"]),

@@ -62,7 +62,7 @@ Examples:
     help="How long before the failure a change counts as recent: 90m, 24h, 7d. Older ones come last.",
 )
 @states_option(
-    "Folder with the artifacts of when it was right. Once for each project that is to be compared."
+    "Folder with artifacts from when the result was right. Once for each project that is to be compared."
 )
 @click.option(
     "--tables",
@@ -132,7 +132,14 @@ def incident(
     options = DbtOptions.taken(dbt_arguments)
     with open_cache(cache_dir, no_cache) as cache:
         asked = diagnose_with_changes(
-            node, states, others, assets, cache, threads, project_dir, target_path
+            node=node,
+            states=states,
+            others=others,
+            assets=assets,
+            cache=cache,
+            threads=threads,
+            project_dir=project_dir,
+            target_path=target_path,
         )
         from_tables = None
         if tables or tables_project is not None:
@@ -141,13 +148,13 @@ def incident(
             own = {result.unique_id: result for result in asked.own.executed}
             last = own.get(asked.root.unique_id)
             from_tables = ask_tables(
-                tables_project or project_dir,
-                options,
-                asked.own,
-                asked.root,
-                asked.diagnosis.column,
-                since,
-                last.completed_at if last is not None else None,
+                folder=tables_project or project_dir,
+                options=options,
+                own=asked.own,
+                root=asked.root,
+                column=asked.diagnosis.column,
+                since=since,
+                opened_at=last.completed_at if last is not None else None,
             )
         document = put_together(
             asked.project,

@@ -134,7 +134,7 @@ def open_session(
     from dbt_ripple.spark.session import get_session
 
     with terminal.progress("starting Spark"):
-        return get_session(master, remote, config=config, say=warn)
+        return get_session(master, remote, config=config, report=warn)
 
 
 def lower_on(session: Callable[[], SparkSession], threads: int | None) -> LowerMany:

@@ -157,7 +157,7 @@ def open_target(
 
 def _freeze(project: Project) -> None:
     keep_all()
-    say_notes(project.notes, len(project.notes))
+    print_notes(project.notes, len(project.notes))
 
 
 def other_projects_option(what: str) -> Callable[[_Command], _Command]:
@@ -227,8 +227,8 @@ def open_joined(
     return joined
 
 
-def say_notes(notes: Sequence[str], of: int) -> None:
-    """Say on stderr what the reader had to leave out or assume, up to a few."""
+def print_notes(notes: Sequence[str], of: int) -> None:
+    """Print on stderr what the reader had to leave out or assume, up to a few notes."""
     from dbt_ripple.graph.analysis_coverage import NOTES_SHOWN
 
     for note in notes[:NOTES_SHOWN]:

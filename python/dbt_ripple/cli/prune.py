@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dbt_ripple.cli.options import format_option, project_options
-from dbt_ripple.cli.register import file_option, files_of, say
+from dbt_ripple.cli.register import file_option, files_of, print_edits
 from dbt_ripple.rendering.output import warn
 
 
@@ -24,7 +24,7 @@ Examples:
     default=90,
     show_default=True,
     metavar="N",
-    help="Retire what was last shown N days ago or earlier.",
+    help="Retire assets that were last seen N days ago or earlier.",
 )
 @file_option
 @format_option("text", "json")
@@ -51,4 +51,4 @@ def prune(
         warn(f"{name} is kept: {by}, which was shown, reads or writes it")
     if edited.changed and not dry_run:
         edited.write()
-    say(edited, style, dry_run)
+    print_edits(edited, style, dry_run)

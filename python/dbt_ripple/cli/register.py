@@ -45,12 +45,12 @@ def file_option(command: _Command) -> _Command:
     )(command)
 
 
-def said_of_asset(command: _Command) -> _Command:
+def describing_options(command: _Command) -> _Command:
     """Add the options that describe an asset: where its code is, who owns it and when it runs."""
     for option, help_ in (
         ("--source-ref", "Where it is defined: a file, an address, a name in its system."),
-        ("--owner", "Who answers for it: a name or an email address."),
-        ("--schedule", "When it runs, as its scheduler says it."),
+        ("--owner", "Who owns it: a name or an email address."),
+        ("--schedule", "When it runs, as its scheduler writes it."),
         ("--description", "What it is, in a sentence."),
     ):
         command = click.option(option, metavar="TEXT", help=help_)(command)
@@ -98,13 +98,15 @@ Examples:
     multiple=True,
     help="A column of the only --upstream that it reads, as its column B. May be repeated.",
 )
-@click.option("--transformation", metavar="TEXT", help="With --column: how they are made.")
+@click.option(
+    "--transformation", metavar="TEXT", help="With --column: how the columns are computed."
+)
 @click.option(
     "--pipeline",
     metavar="NAME",
-    help="Tag of all of several IDs, each of which reads the one before.",
+    help="Tag for all of several IDs, each of which reads the one before it.",
 )
-@said_of_asset
+@describing_options
 @file_option
 @format_option("text", "json")
 @cache_options
@@ -144,10 +146,19 @@ def register(
     if mlflow_uri is not None:
         if ids or type_ or upstreams or downstreams or source_ref:
             raise click.UsageError(
-                "--from-mlflow says itself what there is: give no ID and no node"
+                "--from-mlflow registers what the registry has: give no ID and no node"
             )
         of_mlflow = partial(_of_mlflow, mlflow_uri, tags)
-        write(of_mlflow, file, dry_run, style, cache_dir, no_cache, project_dir, target_path)
+        write(
+            registrations=of_mlflow,
+            file=file,
+            dry_run=dry_run,
+            style=style,
+            cache_dir=cache_dir,
+            no_cache=no_cache,
+            project_dir=project_dir,
+            target_path=target_path,
+        )
         return
     if not ids:
         raise click.UsageError("Missing argument 'ID...'.")
@@ -168,7 +179,16 @@ def register(
         reads = [{"node": upstreams[0], "columns": flows}]
     if len(ids) == 1:
         one = Registration(id=ids[0], type=type_, reads=reads, writes=downstreams, **properties)  # type: ignore[arg-type]
-        write([one], file, dry_run, style, cache_dir, no_cache, project_dir, target_path)
+        write(
+            registrations=[one],
+            file=file,
+            dry_run=dry_run,
+            style=style,
+            cache_dir=cache_dir,
+            no_cache=no_cache,
+            project_dir=project_dir,
+            target_path=target_path,
+        )
         return
     if type_ or upstreams or downstreams or source_ref:
         raise click.UsageError(
@@ -184,7 +204,16 @@ def register(
 
         return list(_pipeline(ids, properties, is_dbt))
 
-    write(steps, file, dry_run, style, cache_dir, no_cache, project_dir, target_path)
+    write(
+        registrations=steps,
+        file=file,
+        dry_run=dry_run,
+        style=style,
+        cache_dir=cache_dir,
+        no_cache=no_cache,
+        project_dir=project_dir,
+        target_path=target_path,
+    )
 
 
 def _column(text: str, transformation: str | None) -> Any:
@@ -237,10 +266,10 @@ def _of_mlflow(
 
     def columns_of(name: str) -> set[str] | None:
         unique_id = graph.find(name, uri)
-        seen = analysis.nodes.get(unique_id)
-        if seen is None or unique_id in analysis.unlisted:
+        analysed = analysis.nodes.get(unique_id)
+        if analysed is None or unique_id in analysis.unlisted:
             return None
-        return {column.lower() for column in seen.columns}
+        return {column.lower() for column in analysed.columns}
 
     registrations = registrations_of(uri, id_of, columns_of)
     return [msgspec.structs.replace(one, tags=tags) for one in registrations]
@@ -274,7 +303,7 @@ def write(
         edited = registered(where, registrations, project, analysis, others)
     if edited.changed and not dry_run:
         edited.write()
-    say(edited, style, dry_run)
+    print_edits(edited, style, dry_run)
 
 
 def files_of(file: Path | None, project_dir: Path) -> tuple[Path, list[DeclaredAsset]]:
@@ -288,7 +317,7 @@ def files_of(file: Path | None, project_dir: Path) -> tuple[Path, list[DeclaredA
     return where, read_assets([own])
 
 
-def say(edited: Edited, style: str, dry_run: bool) -> None:
+def print_edits(edited: Edited, style: str, dry_run: bool) -> None:
     """What is, or would be, written."""
     if style == "json":
         document = {"file": str(edited.file), "changed": edited.changed, "written": not dry_run}

@@ -100,7 +100,16 @@ def report(
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
         if states or history is not None:
             folders = [*_given(project_dir, states), *_below(history)]
-            document = _of_artifacts(target, folders, of, now, project_dir, assets, cache, threads)
+            document = _of_artifacts(
+                target=target,
+                folders=folders,
+                weeks=of,
+                now=now,
+                project_dir=project_dir,
+                assets=assets,
+                cache=cache,
+                threads=threads,
+            )
         else:
             document = _of_tables(target, of, now, master, remote)
     if style == "json":

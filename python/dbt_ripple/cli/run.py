@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dbt_ripple.cli.asset_options import AssetOptions
-from dbt_ripple.cli.base_and_head import facts_options, sides_options
+from dbt_ripple.cli.base_and_head import facts_options, sides_of_run_options
 from dbt_ripple.cli.options import analysis_options, format_option, project_options
 from dbt_ripple.cli.select import choice_options, select
 
@@ -20,7 +20,7 @@ Examples:
   dbt-ripple run --base-ref origin/main --target ci --format markdown
 """,
 )
-@sides_options
+@sides_of_run_options
 @format_option("text", "json", "markdown")
 @choice_options
 @facts_options

@@ -13,7 +13,7 @@ from dbt_ripple.cli.assets_of_both_sides import assets_around
 from dbt_ripple.cli.base_and_head import (
     facts_options,
     open_sides,
-    sides_options,
+    sides_of_run_options,
     state_folder,
 )
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
@@ -77,7 +77,7 @@ Examples:
   dbt build --indirect-selection empty --select $(dbt-ripple select --state prod --output names)
 """,
 )
-@sides_options
+@sides_of_run_options
 @format_option("text", "json", "markdown")
 @click.option(
     "--output",
@@ -232,10 +232,12 @@ def _check_cutoff(
     if cutoff and not run:
         raise click.UsageError("--cutoff looks at what is built: give --run, too")
     if cutoff and full:
-        raise click.UsageError("--cutoff takes from what can differ, which --full does not look at")
+        raise click.UsageError(
+            "--cutoff needs the tests that can differ, and --full does not compute them"
+        )
     if cutoff and output:
         raise click.UsageError(
-            "--output names what to run before it is run; with --cutoff that is known afterwards"
+            "--output prints what to run before anything runs; with --cutoff that is known only afterwards"
         )
 
 

@@ -120,7 +120,15 @@ def trace(
             analysis = AssetLineage(declared, analysis, cache).analysis
     view: TraceView[Any]
     if column is None or analysis is None:
-        view = node_view(project, root, direction, depth, include_tests, wanted, whose)
+        view = node_view(
+            project=project,
+            root=root,
+            direction=direction,
+            depth=depth,
+            include_tests=include_tests,
+            wanted=wanted,
+            whose=whose,
+        )
     else:
         view = column_view(
             *(project, analysis, root, column, direction, depth, include_tests, wanted, whose)

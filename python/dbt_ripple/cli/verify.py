@@ -21,7 +21,7 @@ Examples:
 @click.option(
     "--digest",
     metavar="SHA256",
-    help="The digest that `dbt-ripple evidence` printed: without it, who changed a file and its sum is not found.",
+    help="The digest that `dbt-ripple evidence` printed: without it, a change of a file together with its sum is not found.",
 )
 @format_option("text", "json")
 def verify(folder: Path, digest: str | None, style: str) -> int:

@@ -75,7 +75,7 @@ class EventStore:
 
     Args:
         folder: is made if it is not there.
-        say: is told, in a sentence, what was found damaged.
+        report: is called with a sentence on what is damaged.
         remembered: events by which duplicates are known, about 150 bytes of memory each.
         segment_bytes: a segment that is larger is not appended to.
 
@@ -86,7 +86,7 @@ class EventStore:
     def __init__(
         self,
         folder: Path,
-        say: Callable[[str], None] = lambda _: None,
+        report: Callable[[str], None] = lambda _: None,
         *,
         remembered: int = REMEMBERED,
         segment_bytes: int = SEGMENT_BYTES,
@@ -107,7 +107,7 @@ class EventStore:
             paths = segments(folder)
             for path in paths:
                 if path == paths[-1] or not _ends_in_newline(path):
-                    _cut_off_torn_line(path, say)
+                    _cut_off_torn_line(path, report)
             self._remember(paths)
             self._number = _number(paths[-1]) if paths else 0
             if paths and paths[-1].stat().st_size < segment_bytes:
@@ -282,7 +282,7 @@ def _ends_in_newline(path: Path) -> bool:
         return file.read() in (b"", b"\n")
 
 
-def _cut_off_torn_line(path: Path, say: Callable[[str], None]) -> None:
+def _cut_off_torn_line(path: Path, report: Callable[[str], None]) -> None:
     """Remove what a crash has left behind the last whole event.
 
     A process that is killed leaves a line without an end. A machine that loses its power may leave
@@ -298,7 +298,7 @@ def _cut_off_torn_line(path: Path, say: Callable[[str], None]) -> None:
             good -= len(line)
         if good < size:
             file.truncate(good)
-            say(
+            report(
                 f"{path}: cut off {size - good:,} bytes of an event that was not finished when"
                 " its collector died; it was never acknowledged"
             )

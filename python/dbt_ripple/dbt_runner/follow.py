@@ -1,7 +1,7 @@
-"""`emit --follow`: dbt runs in this process, and its events are sent on as they happen.
+"""`emit --follow`: dbt runs in this process, and its events are sent as they happen.
 
 Nothing that is sent, or fails to be sent, changes what dbt does: events go through a queue, and a callback
-raises nothing. What could not be told live is told from run_results.json when dbt has ended.
+raises nothing. Events that could not be sent live are made from run_results.json when dbt has ended.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _NODE_BEGINS = frozenset({"NodeCompiling", "NodeExecuting"})
 
 
 def follow(dbt: Dbt, manifest: Any, command: Collection[str], live: LiveEvents) -> Any:
-    """Run a dbt command and tell of it while it runs.
+    """Run a dbt command and send events while it runs.
 
     Args:
         dbt: on the project.
         manifest: dbt's own, as it parsed the project.
         command: what dbt is to do, with its arguments.
-        live: is told.
+        live: sends the events.
 
     Returns:
         dbt's result.
@@ -35,7 +35,7 @@ def follow(dbt: Dbt, manifest: Any, command: Collection[str], live: LiveEvents) 
 
     def tell(event: Any) -> None:
         try:
-            _tell(live, event)
+            _send(live, event)
         except Exception as error:  # dbt would hang
             wrong.append(f"{type(error).__name__}: {error}")
 
@@ -55,7 +55,7 @@ def compiled_in(manifest: Any) -> Callable[[str], str | None]:
     return compiled
 
 
-def _tell(live: LiveEvents, event: Any) -> None:
+def _send(live: LiveEvents, event: Any) -> None:
     name = event.info.name
     if name in _BEGIN:
         from dbt.version import get_installed_version

@@ -66,7 +66,7 @@ def ask_tables(
         for row in about.rows(_LAST_PASSED, of=None):
             at = _moment(row["passed_at"])
             from_tables.passed[str(row["unique_id"])] = LastSuccess(
-                at=at, invocation_id=row["invocation_id"] or None, told_by="tables"
+                at=at, invocation_id=row["invocation_id"] or None, reported_by="tables"
             )
         end = from_tables.opened_at or opened_at or datetime.now(UTC)
         begin = end - since

@@ -415,7 +415,15 @@ def run_cutoff(
         warehouse.clean()
     _write_results(target_path, results)
     ran.statuses |= dict.fromkeys(cutoff.decided.skipped, "skipped")
-    run_left_out(ran, cutoff.selection, dbt, manifest, built, target_path, state)
+    run_left_out(
+        ran=ran,
+        selection=cutoff.selection,
+        dbt=dbt,
+        manifest=manifest,
+        built=built,
+        target_path=target_path,
+        state=state,
+    )
     return ran
 
 

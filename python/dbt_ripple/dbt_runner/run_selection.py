@@ -105,7 +105,15 @@ def run_selection(
             write_state(state, target_path, functions, Path(folder))
         deferred = deferred_to(Path(folder) if state and functions else state)
         run_nodes(ran, dbt, manifest, chosen, deferred)
-    run_left_out(ran, selection, dbt, manifest, selection.models, target_path, state)
+    run_left_out(
+        ran=ran,
+        selection=selection,
+        dbt=dbt,
+        manifest=manifest,
+        built=selection.models,
+        target_path=target_path,
+        state=state,
+    )
     return ran
 
 

@@ -48,7 +48,7 @@ from dbt_ripple.graph.lineage import ColumnEdge
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.possible_readers import may_write
 from dbt_ripple.graph.semantic_references import defined
-from dbt_ripple.graph.traversal import Vertex
+from dbt_ripple.graph.traversal import Vertex, breadth_first_tree, reach_all
 from dbt_ripple.reasons import Code, Reason
 
 Severity = Literal["breaking", "warning", "info"]
@@ -146,10 +146,10 @@ def newly_broken(comparison: Comparison) -> dict[str, Reason]:
     """The relations that read what is not there, and did not on base, with the reason."""
     before = comparison.base_analysis.nodes
     return {
-        unique_id: seen.reason or Code.NO_REASON_GIVEN()
-        for unique_id, seen in comparison.head_analysis.nodes.items()
-        if seen.status == "broken"
-        and ((then := before.get(unique_id)) is None or then.reason != seen.reason)
+        unique_id: analysed.reason or Code.NO_REASON_GIVEN()
+        for unique_id, analysed in comparison.head_analysis.nodes.items()
+        if analysed.status == "broken"
+        and ((then := before.get(unique_id)) is None or then.reason != analysed.reason)
     }
 
 
@@ -240,7 +240,9 @@ class Ripple:
         self.mask: dict[Vertex, int] = {}
         self.surely: dict[Vertex, int] = {}  # as `mask`, on ways that are analysed
         self.loss: set[Vertex] = set()  # columns whose data is lost
-        self.opaque = {u for u, seen in comparison.head_analysis.nodes.items() if seen.is_unseen}
+        self.opaque = {
+            u for u, analysed in comparison.head_analysis.nodes.items() if analysed.is_unanalysed
+        }
         self.guessed = may_write(comparison.base_analysis)
         self.harmed: set[str] = set()  # relations that read one
         self.links: dict[str, dict[str, None]] = {}
@@ -310,7 +312,7 @@ class Ripple:
         into = exposure_edges_of(edges_of_base, consumers)
         for child, edges in groupby(into, lambda edge: edge[2]):
             self._exposure(nodes[child], list(edges))
-        self._exposures_of_the_rest()
+        self._exposures_below_broken()
 
     def _hand_on_new_columns(self) -> None:
         """A column that base does not have has its readers on head alone: what says ``*``."""
@@ -370,8 +372,8 @@ class Ripple:
             self.loss.update(vertices)
 
     def _columns(self, unique_id: str) -> Iterator[Vertex]:
-        seen = self.comparison.base_analysis.nodes.get(unique_id)
-        for column in (*(seen.columns if seen else ()), ROWS):
+        analysed = self.comparison.base_analysis.nodes.get(unique_id)
+        for column in (*(analysed.columns if analysed else ()), ROWS):
             yield unique_id, column.lower()
 
     def _bits(self, vertices: Iterable[Vertex]) -> int:
@@ -418,7 +420,7 @@ class Ripple:
             or (promised and change.renamed)
         ):
             self.severities[unique_id] = "breaking", bits
-        elif bits or not self._only_stands_on_broken(unique_id):
+        elif bits or not self._moved_only_with_broken(unique_id):
             self.severities[unique_id] = "warning", bits
         else:
             self.severities[unique_id] = "info", 0
@@ -426,8 +428,8 @@ class Ripple:
         if sure or self.severities[unique_id][0] != "warning":
             self.known_to_read.add(unique_id)
 
-    def _only_stands_on_broken(self, unique_id: str) -> bool:
-        """Whether all that moved of it moved because a model above it will not compile."""
+    def _moved_only_with_broken(self, unique_id: str) -> bool:
+        """Whether its columns and rows moved only because a model above it will not compile."""
         predecessors = self.comparison.predecessors
         for vertex in self.comparison.changed[unique_id].vertices():
             start = vertex
@@ -468,8 +470,8 @@ class Ripple:
     def _link(self, parent: str, child: str) -> None:
         self.links.setdefault(parent, {})[child] = None
 
-    def _exposures_of_the_rest(self) -> None:
-        """Exposures that read nothing of it, below what will not compile."""
+    def _exposures_below_broken(self) -> None:
+        """Add the exposures below models that will not compile, which read nothing of the change."""
         head = self.comparison.head
         for unique_id in self.below_broken:
             node = head.nodes.get(unique_id)
@@ -483,8 +485,7 @@ class Ripple:
     @cached_property
     def below_broken(self) -> Collection[str]:
         """What will not compile, and all that stands below it."""
-        begin = {u: [u] for u in (*self.broken, *self.unsettled)}
-        return _breadth_first(begin, self.comparison.head.children).keys()
+        return reach_all([*self.broken, *self.unsettled], self.comparison.head.children).keys()
 
     # -- the answer -------------------------------------------------------------------------------
 
@@ -525,8 +526,12 @@ class Ripple:
         """The SQL behind the columns of an asset that read the change."""
         head = self.comparison.head
         node = head.nodes[unique_id]
-        seen = self.comparison.head_analysis.nodes.get(unique_id)
-        names = [c for c in (seen.columns if seen else ()) if self.mask.get((unique_id, c.lower()))]
+        analysed = self.comparison.head_analysis.nodes.get(unique_id)
+        names = [
+            c
+            for c in (analysed.columns if analysed else ())
+            if self.mask.get((unique_id, c.lower()))
+        ]
         if not names or node.is_python or not node.compiled_code:
             return []
         texts = computed(node.compiled_code, dialect_of(head.metadata.adapter_type))
@@ -548,7 +553,7 @@ class Ripple:
         """A shortest way of nodes to each, along what it reads of the change where it does."""
         children: dict[str, list[str]] = {u: sorted(below) for u, below in self.links.items()}
         starts = sorted({vertex[0] for vertex in self.starts})
-        paths = _breadth_first({u: [u] for u in starts}, children)
+        paths = _shortest_paths({u: [u] for u in starts}, children)
         without_path = {u for u in self.severities if u not in paths}
         if without_path:
             everything = {
@@ -557,7 +562,7 @@ class Ripple:
             }
             begun = dict(sorted({**{u: [u] for u in self.origins}, **paths}.items()))
             paths |= {
-                u: way for u, way in _breadth_first(begun, everything).items() if u in without_path
+                u: way for u, way in _shortest_paths(begun, everything).items() if u in without_path
             }
         return paths
 
@@ -571,19 +576,14 @@ def _folded(vertex: Vertex) -> Vertex:
     return vertex[0], vertex[1].lower()
 
 
-def _breadth_first(
+def _shortest_paths(
     begun: dict[str, list[str]], children: dict[str, list[str]]
 ) -> dict[str, list[str]]:
+    """The shortest path to each node: one that is begun, and the nodes below its end."""
     paths = dict(begun)
-    frontier = list(paths)
-    while frontier:
-        following = []
-        for unique_id in frontier:
-            for child in children.get(unique_id, ()):
-                if child not in paths:
-                    paths[child] = [*paths[unique_id], child]
-                    following.append(child)
-        frontier = following
+    for unique_id, before in breadth_first_tree(begun, children).items():
+        if before is not None:
+            paths[unique_id] = [*paths[before], unique_id]
     return paths
 
 

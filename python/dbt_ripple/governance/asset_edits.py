@@ -326,10 +326,10 @@ def _check(
     lineage = AssetLineage(graph, analysis)
     for one in registrations:
         unique_id = f"asset.{one.id.partition(':')[0]}.{one.id.partition(':')[2]}"
-        seen = lineage.analysis.nodes.get(unique_id)
-        if seen is None or seen.status != "broken" or seen.reason is None:
+        analysed = lineage.analysis.nodes.get(unique_id)
+        if analysed is None or analysed.status != "broken" or analysed.reason is None:
             continue
-        missing = names_missing(seen.reason)
+        missing = names_missing(analysed.reason)
         column = missing[0].rpartition(".")[2]
         column_names = [
             name

@@ -35,7 +35,7 @@ _NESTED: Final = ("struct", "array", "map", "[")
 
 
 def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
-    """Nodes nobody answers for."""
+    """Nodes without an owner."""
     base, head = comparison.base, comparison.head
     owned = any(owner(n, base) is not None for n in base.nodes.values() if of_project(n, base))
     for unique_id, node in head.nodes.items():
@@ -57,7 +57,7 @@ def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
 
 
 def of_project(node: Node, project: Project) -> bool:
-    """Whether it is of those that somebody of the project has to answer for."""
+    """Whether the project has to name an owner for it."""
     return node.resource_type in _OWNED and node.package_name == project.name
 
 
@@ -138,7 +138,7 @@ def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
 
 
 def _declared_as_on_head(sides: Sides, pii_columns: Iterable[PiiColumn]) -> Project:
-    """Base, with the personal data that head declares: to say what is there moves nothing.
+    """Base with head's declarations of personal data: declaring what is there already is no change.
 
     Where a value went on base before anybody called it personal, it is no finding of this change.
     """

@@ -1,4 +1,4 @@
-"""What to do until a cause is mended, as commands that dbt takes."""
+"""What to do until a cause is fixed, as commands that dbt takes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def containment(
     words: Words,
     whose: Mapping[str, str],
 ) -> Containment:
-    """What to leave out of the next run, what to build once the cause is mended, and what shows that it is well.
+    """What to leave out of the next run, what to build once the cause is fixed, and what shows that it is.
 
     Args:
         own: the project that is asked about, of which commands are given.

@@ -225,7 +225,7 @@ def _is_now_versioned(then: Node, head: Project) -> bool:
 
 
 def _new_versions(comparison: Comparison) -> Iterator[Breach]:
-    """A new latest version of a model asks when the older ones go."""
+    """A new latest version of a model has to say when the older ones will be removed."""
     base, head = comparison.base, comparison.head
     for unique_id, node in head.nodes.items():
         if (

@@ -153,8 +153,8 @@ class Diagnosis(msgspec.Struct, kw_only=True):
         name = self.steps[0].full_name
         return f"{name}.{self.column}" if self.column else name
 
-    def guards_known(self, step: Step) -> bool:
-        """Whether tests could guard it: consumers and metrics have none."""
+    def can_be_tested(self, step: Step) -> bool:
+        """Whether dbt can test it: consumers and metrics have no tests."""
         return step.unique_id.partition(".")[0] in ("model", "seed", "snapshot", "source")
 
     def add_changes(

@@ -1,4 +1,4 @@
-"""Two columns that are one thing, and two that have one name and are not.
+"""Columns that compute the same, and columns of one name that do not.
 
 Two columns are *twins* if they have the same fingerprint and each is computed in its own model: neither
 handed on from somewhere nor constant. They are then the same function of the same source columns. Where
@@ -40,9 +40,9 @@ class Definitions:
     @cached_property
     def _models(self) -> dict[str, NodeAnalysis]:
         return {
-            unique_id: seen
-            for unique_id, seen in self.analysis.nodes.items()
-            if seen.status == "analysed"
+            unique_id: analysed
+            for unique_id, analysed in self.analysis.nodes.items()
+            if analysed.status == "analysed"
             and (node := self.project.nodes.get(unique_id)) is not None
             and node.resource_type in ("model", "metric")
         }
@@ -54,10 +54,10 @@ class Definitions:
         """
         columns = self._fingerprints.get(unique_id)
         if columns is None:
-            seen = self._models.get(unique_id)
+            analysed = self._models.get(unique_id)
             columns = self._fingerprints[unique_id] = (
-                dict(zip(map(str.lower, seen.columns), seen.fingerprints, strict=True))
-                if seen is not None
+                dict(zip(map(str.lower, analysed.columns), analysed.fingerprints, strict=True))
+                if analysed is not None
                 else {}
             )
         return columns
@@ -74,9 +74,9 @@ class Definitions:
             return
         for fingerprint in wanted:
             self._by_fingerprint[fingerprint] = []
-        for unique_id, seen in self._models.items():
-            if not wanted.isdisjoint(seen.fingerprints):
-                for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True):
+        for unique_id, analysed in self._models.items():
+            if not wanted.isdisjoint(analysed.fingerprints):
+                for name, fingerprint in zip(analysed.columns, analysed.fingerprints, strict=True):
                     if fingerprint in wanted:
                         self._by_fingerprint[fingerprint].append((unique_id, name.lower()))
 
@@ -171,7 +171,7 @@ def _duplicates(comparison: Comparison, base: Definitions, head: Definitions) ->
 
 
 def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> Iterator[Breach]:
-    canonical = {u for u, node in head.project.nodes.items() if _stands_for_all(node)}
+    canonical = {u for u, node in head.project.nodes.items() if _is_canonical_model(node)}
     if not canonical:
         return
     readers = {
@@ -220,7 +220,7 @@ def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> I
             break
 
 
-def _stands_for_all(node: Node) -> bool:
+def _is_canonical_model(node: Node) -> bool:
     return node.resource_type == "model" and is_canonical(node)
 
 

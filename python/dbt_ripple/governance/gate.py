@@ -147,7 +147,7 @@ def gate_from(
     approved_by: str | None = None,
     joined: JoinedProjects | None = None,
 ) -> GateReport:
-    """The gate's word on a comparison that is at hand; arguments as in `gate`.
+    """Judge a comparison that was made already; arguments as in `gate`.
 
     Args:
         comparison: base and head.
@@ -197,9 +197,9 @@ def gate_from(
         affected=affected,
         approved_by=approved_by,
         opaque={
-            unique_id: seen.reason or Code.NO_REASON_GIVEN()
-            for unique_id, seen in comparison.head_analysis.nodes.items()
-            if seen.status == "opaque"
+            unique_id: analysed.reason or Code.NO_REASON_GIVEN()
+            for unique_id, analysed in comparison.head_analysis.nodes.items()
+            if analysed.status == "opaque"
             and unique_id in reached
             and unique_id not in comparison.syntax_errors
         }
@@ -214,7 +214,7 @@ def gate_from(
 
 
 def decision(findings: list[Finding]) -> Decision:
-    """The gravest level, in words."""
+    """The decision that the most severe level gives."""
     levels = {finding.level for finding in findings}
     return "BLOCKED" if "block" in levels else "CAUTION" if "warn" in levels else "APPROVED"
 

@@ -142,7 +142,7 @@ def impact(
     joined: JoinedProjects | None = None,
     assets: DeclaredGraph | None = None,
 ) -> ImpactReport:
-    """Who breaks if a relation were changed so.
+    """Say who would break if a relation were changed in this way.
 
     Args:
         project: as it is.
@@ -471,7 +471,7 @@ def _promises(
 
 
 def _announced(node: Node, announced: str, day: date) -> Deprecation:
-    """The day the relation goes: the one that is given, or declared for it, or after a grace period."""
+    """The day on which the relation is removed: the one that is given, or declared for it, or after a grace period."""
     if announced:
         try:
             ends = date.fromisoformat(announced.strip())

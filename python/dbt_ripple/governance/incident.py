@@ -41,9 +41,9 @@ from dbt_ripple.governance.incident_document import (
     IncidentSeverity,
     JobRun,
     LastSuccess,
+    ReportedBy,
     SourceState,
     State,
-    ToldBy,
     Violation,
 )
 from dbt_ripple.governance.incident_messages import error_kind
@@ -141,7 +141,16 @@ def incident(
     on_the_way = {step.unique_id for step in diagnosis.steps} | {root.unique_id, *about}
     sensitive = sorted(on_the_way & with_personal_data)
     passed = _passed(results, past, tables)
-    failed = _failed(project, root, about, column, diagnosis, results, passed, tables)
+    failed = _failed(
+        project=project,
+        root=root,
+        about=about,
+        column=column,
+        diagnosis=diagnosis,
+        results=results,
+        passed=passed,
+        tables=tables,
+    )
     withheld = None
     if messages and sensitive:
         names = [project.nodes[u].display_name for u in sensitive]
@@ -165,14 +174,14 @@ def incident(
         since=since,
     )
     ranked = suspects(
-        project,
-        analysis,
-        root,
-        diagnosis,
-        [(one.comparison, one.ids, one.back) for one in past],
-        window,
-        results,
-        tables.changes if tables is not None else (),
+        project=project,
+        analysis=analysis,
+        root=root,
+        diagnosis=diagnosis,
+        past=[(one.comparison, one.ids, one.back) for one in past],
+        window=window,
+        results=results,
+        from_tables=tables.changes if tables is not None else (),
         commit_of=commit_of,
     )
     impacted = _impacted(project, analysis, root, column, about, whose)
@@ -204,7 +213,15 @@ def incident(
         impacted=impacted,
         exposures=exposures,
         containment=containment(
-            own, project, root, about, diagnosis, ranked, impacted, words, whose
+            own=own,
+            project=project,
+            root=root,
+            about=about,
+            diagnosis=diagnosis,
+            ranked=ranked,
+            impacted=impacted,
+            words=words,
+            whose=whose,
         ),
         compared_with=[
             at for one in past if (at := one.comparison.base.metadata.generated_at) is not None
@@ -248,16 +265,16 @@ def _about(project: Project, analysis: Analysis, root: Node) -> list[str]:
 def _passed(
     results: Mapping[str, RunResult], past: Sequence[Past], tables: FromTables | None
 ) -> dict[str, LastSuccess]:
-    """When each node was last well, as the newest of what is at hand tells."""
+    """When each node last succeeded, by the newest result that is available."""
     successes: dict[str, list[LastSuccess]] = {}
 
-    def add(unique_id: str, result: RunResult, told_by: ToldBy) -> None:
+    def add(unique_id: str, result: RunResult, reported_by: ReportedBy) -> None:
         if result.status in PASSED:
             successes.setdefault(unique_id, []).append(
                 LastSuccess(
                     at=result.completed_at,
                     invocation_id=result.invocation_id or None,
-                    told_by=told_by,
+                    reported_by=reported_by,
                 )
             )
 
@@ -285,7 +302,7 @@ def _failed(
     passed: Mapping[str, LastSuccess],
     tables: FromTables | None,
 ) -> list[Failure]:
-    """What did not end well of what was asked about: the node, and the tests on it."""
+    """The node in question and the tests on it, as far as they did not succeed."""
     is_test = root.resource_type in ("test", "unit_test")
     wanted = [root.unique_id]
     if not is_test:
@@ -388,7 +405,7 @@ def _jobs(project: Project, diagnosis: Diagnosis) -> list[JobRun]:
                 last_success=LastSuccess(
                     at=well.completed_at,
                     invocation_id=well.invocation_id or None,
-                    told_by="events",
+                    reported_by="events",
                 )
                 if well is not None
                 else None,
@@ -512,7 +529,7 @@ def _not_at_hand(
     unseen = [
         step.full_name
         for step in diagnosis.steps
-        if (seen := analysis.nodes.get(step.unique_id)) is not None and seen.is_unseen
+        if (analysed := analysis.nodes.get(step.unique_id)) is not None and analysed.is_unanalysed
     ]
     if unseen:
         missing.append(Code.NOT_FOLLOWED_ON_THE_WAY(names=unseen))

@@ -13,25 +13,25 @@ from dbt_ripple.reasons import Reason
 
 State = Literal["failing", "passing", "unknown"]
 IncidentSeverity = Literal["critical", "error", "warning", "info"]
-ToldBy = Literal["run_results", "state", "tables", "events"]
+ReportedBy = Literal["run_results", "state", "tables", "events"]
 
 
 class LastSuccess(msgspec.Struct, kw_only=True):
-    """When something was last well.
+    """When something last succeeded.
 
     Attributes:
         at: when it ended; null where dbt gave no time.
         invocation_id: of dbt's command; of a job outside of dbt its run id.
-        told_by: run_results.json, the artifacts of ``--state``, the lineage tables, or collected events.
+        reported_by: run_results.json, the artifacts of ``--state``, the lineage tables, or collected events.
     """
 
     at: datetime | None
     invocation_id: str | None
-    told_by: ToldBy
+    reported_by: ReportedBy
 
 
 class Failure(msgspec.Struct, kw_only=True):
-    """A node or test that did not end well.
+    """A node or test that failed, warned or was skipped.
 
     Attributes:
         status: dbt's; null where it is not known.
@@ -157,7 +157,7 @@ class Commands(msgspec.Struct, kw_only=True):
 
 
 class Containment(msgspec.Struct, kw_only=True):
-    """What to do until the cause is mended, and after that.
+    """What to do until the cause is fixed, and after that.
 
     Attributes:
         pause: what would go on building on what is wrong: the next run without it.

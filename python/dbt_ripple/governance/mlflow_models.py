@@ -23,7 +23,7 @@ _TABLE_NAMES: Final = ("table_name", "delta_table_name")
 _PLACES: Final = ("uri", "path", "url")
 
 
-class Found(msgspec.Struct):
+class LoggedDataset(msgspec.Struct):
     """What a dataset is called.
 
     Attributes:
@@ -129,7 +129,7 @@ def _version(client: Any, model: Any) -> Any:
     return max(versions, key=lambda version: int(version.version), default=None)
 
 
-def dataset(logged: Any) -> Found:
+def dataset(logged: Any) -> LoggedDataset:
     """What MLflow says of a dataset: its name, its source and its schema."""
     source = _json(logged.source)
     tables = [str(source[key]) for key in _TABLE_NAMES if source.get(key)]
@@ -140,7 +140,7 @@ def dataset(logged: Any) -> Found:
         columns = [
             str(spec["name"]) for spec in specs if isinstance(spec, dict) and spec.get("name")
         ]
-    return Found([*tables, logged.name], columns or None, place, bool(tables))
+    return LoggedDataset([*tables, logged.name], columns or None, place, bool(tables))
 
 
 def _json(text: str | None) -> dict[str, Any]:

@@ -104,5 +104,5 @@ def columns_to_start_from(
 
 
 def _columns(analysis: Analysis, unique_id: str) -> list[str]:
-    seen = analysis.nodes.get(unique_id)
-    return list(seen.columns) if seen is not None else []
+    analysed = analysis.nodes.get(unique_id)
+    return list(analysed.columns) if analysed is not None else []

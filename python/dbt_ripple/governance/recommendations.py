@@ -127,8 +127,8 @@ def _before_adding(
     ]
     named: set[str] = set()
     for what, of in kinds:
-        if not_told := [names[u] for u in of if u not in named]:
-            steps.append(f"{what} {listed(not_told)}")
+        if unnamed := [names[u] for u in of if u not in named]:
+            steps.append(f"{what} {listed(unnamed)}")
         named |= set(of)
     if required := [change.column for change in changes if change.required]:
         writes = f"what writes to {node.spoken_name}"

@@ -63,7 +63,7 @@ class Config(msgspec.Struct, frozen=True):
     critical: str | None = None
 
     def level(self, rule: str) -> Level:
-        """How grave a finding of the rule is."""
+        """How severe a finding of the rule is."""
         return self.levels.get(rule, RULES[rule].level)
 
     def threshold(self, rule: str) -> int:
@@ -123,19 +123,19 @@ def _of_file(file: Path, project_dir: Path) -> Config:
     where = str(file)
     document = _yaml(file)
     try:
-        said_of = msgspec.convert({} if document is None else document, _RippleYml)
+        content = msgspec.convert({} if document is None else document, _RippleYml)
     except msgspec.ValidationError as error:
         raise RippleError(
             str(error), where, "see docs/gate.md: it has `rules:`, `exceptions:` and `select:`"
         ) from None
-    exceptions, place = said_of.exceptions, where
+    exceptions, place = content.exceptions, where
     if isinstance(exceptions, str):
         place = str(project_dir / exceptions)
         exceptions = _exceptions_in(project_dir / exceptions, where)
-    for name in said_of.rules:
-        _known_rule(name, where)
-    config = _config(said_of.rules, exceptions, where, place)
-    return msgspec.structs.replace(config, critical=said_of.select.critical)
+    for name in content.rules:
+        _require_rule(name, where)
+    config = _config(content.rules, exceptions, where, place)
+    return msgspec.structs.replace(config, critical=content.select.critical)
 
 
 def config_of_vars(project_dir: Path) -> Config | None:
@@ -154,7 +154,7 @@ def config_of_vars(project_dir: Path) -> Config | None:
         raise RippleError(f"{RULES_VAR} is no mapping", where, "say a level for each rule")
     for name in rules:
         if name not in RULES and did_you_mean(str(name), RULES, ""):
-            _known_rule(str(name), where)
+            _require_rule(str(name), where)
     if isinstance(listed, str):
         place, exceptions = where, _exceptions_in(_seed(listed, project_dir, document), where)
     else:
@@ -243,7 +243,7 @@ def _config(rules: dict[str, Any], exceptions: list[Excepted], where: str, place
                 raise RippleError(f"`above` of {name} is negative", where, "say 0 or more")
             above[name] = setting.above
     for exception in exceptions:
-        _known_rule(exception.rule, place)
+        _require_rule(exception.rule, place)
         if not exception.reason.strip():
             raise RippleError(
                 f"the exception of {exception.unique_id} from {exception.rule} has no reason",
@@ -273,7 +273,7 @@ def _exceptions_in(file: Path, where: str) -> list[Excepted]:
         ) from None
 
 
-def _known_rule(name: str, where: str) -> None:
+def _require_rule(name: str, where: str) -> None:
     if name in RULES:
         return
     raise RippleError(

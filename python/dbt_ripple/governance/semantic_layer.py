@@ -1,4 +1,4 @@
-"""The semantic layer in the gate and in `impact`: what it offers no more, and what it would be without it.
+"""The semantic layer in the gate and in `impact`: what was removed, and how it would be after a change.
 
 Who asks for a metric or a dimension is mostly outside of the project: dashboards, notebooks, an API. So
 whatever is declared there and goes is named, also where nothing in the project reads it.
@@ -26,7 +26,7 @@ _LISTS: Final = {"entities": "entity", "dimensions": "dimension", "measures": "m
 
 
 def layer_breaches(comparison: Comparison) -> Iterator[Breach]:
-    """Metrics, saved queries, semantic models and elements of these that are offered no more."""
+    """Metrics, saved queries, semantic models and elements of these that were removed."""
     base, head = comparison.base, comparison.head
     for node in base.of_type(*SEMANTIC):
         unique_id = node.unique_id
@@ -143,7 +143,7 @@ def _saved_query(node: Node, changes: Sequence[Change]) -> Node:
     for change in changes:
         if change.kind == "rename":
             raise RippleError(
-                "a saved query names what it asks for as that is called",
+                "a saved query has the names of its metrics and group-bys",
                 f"--rename {change.column}:{change.to}",
                 "rename the metric or the dimension, or --drop it here",
             )

@@ -67,7 +67,7 @@ class Suspect(msgspec.Struct, kw_only=True):
         committed_at: when the file was last committed.
         recent: whether it changed within ``since`` before the failure; true where that is not known.
         ruled_out: why it cannot be the cause; null where it can.
-        told_by: which of them tell of it: the older artifacts, the last results, the lineage tables.
+        reported_by: which of them tell of it: the older artifacts, the last results, the lineage tables.
     """
 
     unique_id: str
@@ -87,7 +87,7 @@ class Suspect(msgspec.Struct, kw_only=True):
     owner: str | None
     owner_email: str | None
     owner_channel: str | None
-    told_by: list[Literal["state", "run_results", "sources", "tables"]]
+    reported_by: list[Literal["state", "run_results", "sources", "tables"]]
 
 
 class TableChange(msgspec.Struct, kw_only=True):
@@ -117,7 +117,7 @@ class Window(NamedTuple):
     since: timedelta
 
     def ruled_out(self, at: datetime | None) -> Reason | None:
-        """Why what came into use then is not the cause."""
+        """Why a change that came into use at that time is not the cause."""
         if at is None:
             return None
         if self.last_passed is not None and as_utc(at) <= as_utc(self.last_passed):
@@ -166,7 +166,14 @@ def suspects(
     own = results.get(root.unique_id)
     was_skipped = own is not None and own.status == "skipped"
     suspected = [
-        *_definitions(project, diagnosis, past, from_tables, window, commit_of),
+        *_definitions(
+            project=project,
+            diagnosis=diagnosis,
+            past=past,
+            from_tables=from_tables,
+            window=window,
+            commit_of=commit_of,
+        ),
         *_removed(project, root, diagnosis, past),
         *_test_itself(project, root, past, steps),
         *_failures(project, diagnosis, root, results, was_skipped),
@@ -333,7 +340,7 @@ def _depths(project: Project, node: Node) -> dict[str, int]:
 def _test_itself(
     project: Project, root: Node, past: Sequence[Compared], steps: Mapping[str, Step]
 ) -> list[Suspect]:
-    """The test, where it is not as it was."""
+    """The test itself, if it changed."""
     if root.resource_type not in ("test", "unit_test"):
         return []
     for comparison, ids, _ in past:
@@ -408,7 +415,7 @@ def _failures(
 
 
 def _beside(node: Node, project: Project, depth: int) -> Step:
-    """A node that stands above without being on the way of any column."""
+    """A node upstream that is on the path of no column."""
     return Step(
         unique_id=node.unique_id,
         name=node.display_name,
@@ -441,7 +448,7 @@ def _suspect(
     step: Step,
     kind: SuspectKind,
     reason: Reason,
-    told_by: list[Literal["state", "run_results", "sources", "tables"]],
+    reported_by: list[Literal["state", "run_results", "sources", "tables"]],
 ) -> Suspect:
     return Suspect(
         unique_id=step.unique_id,
@@ -461,7 +468,7 @@ def _suspect(
         owner=step.owner,
         owner_email=step.owner_email,
         owner_channel=step.owner_channel,
-        told_by=told_by,
+        reported_by=reported_by,
     )
 
 

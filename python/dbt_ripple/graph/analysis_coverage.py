@@ -24,7 +24,7 @@ class UnanalysedNode(msgspec.Struct):
 
 
 class AnalysisCoverage(msgspec.Struct):
-    """How well a project was seen.
+    """How much of a project could be analysed.
 
     Attributes:
         models: how many models the project has; ``analysed`` of them were followed column by
@@ -64,7 +64,7 @@ class AnalysisCoverage(msgspec.Struct):
 def with_assets(
     summary: AnalysisCoverage, project: Project, analysis: Analysis
 ) -> AnalysisCoverage:
-    """What was seen of a project, with the assets that are declared around it."""
+    """The coverage of a project, with the assets that are declared around it."""
     coverage = analysis_coverage(project, analysis, 0.0)
     return msgspec.structs.replace(
         coverage,

@@ -61,7 +61,7 @@ _MAY_ADD_COLUMNS: Final = frozenset(
 
 
 class BrokenNodeFinder(LinkingMode):
-    """One side of a project, linked by what is certain of it, as far as it is asked for.
+    """One side of a project, linked with the columns that are certain; a node is linked when it is asked for.
 
     Args:
         context: of the project.
@@ -93,7 +93,7 @@ class BrokenNodeFinder(LinkingMode):
         self._searched: dict[str, tuple[list[str], set[str]]] = {}
 
     def of(self, unique_id: str) -> list[str]:
-        """The names for want of which a node certainly is not built; those of what it inlines, too."""
+        """The missing names that certainly keep a node from being built; those of what it inlines, too."""
         if not self.runs_its_query(self.project.nodes[unique_id]):
             return []
         missing: dict[str, None] = {}
@@ -152,7 +152,7 @@ class BrokenNodeFinder(LinkingMode):
         return list(unique_ids)
 
     def missing_in(self, unique_id: str) -> tuple[list[str], set[str]]:
-        """The names a node's own query looks for in vain, and the relations it reads."""
+        """The names that a node's own query cannot find, and the relations it reads."""
         searched = self._searched.get(unique_id)
         if searched is None:
             self._searched[unique_id] = [], set()  # a cycle ends here
@@ -281,7 +281,7 @@ def believed(project: Project) -> dict[str, list[CatalogColumn]]:
 
 
 def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = None) -> None:
-    """Tell of relations and tests that look for a name in vain whether they are broken by that.
+    """Decide which relations and tests are broken by a name that they cannot find.
 
     Each is *broken* where its engine certainly refuses it, and *opaque*, as it may not build, where that
     is not known. Fingerprints stay as they are.
@@ -307,7 +307,7 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
 def missing_without(
     context: ProjectContext, readers: Iterable[str], relations: Mapping[str, NodeAnalysis]
 ) -> dict[str, list[str]]:
-    """What nodes and tests look for in vain if some relations have no column but their query's.
+    """The names that nodes and tests cannot find if some relations have only their query's columns.
 
     Args:
         context: of the side.

@@ -44,7 +44,7 @@ LIMIT: Final = 1_000_000_000
 BUSY_SECONDS: Final = 10.0
 """How long to wait for another process that is writing."""
 
-HELD: Final = 32_000_000
+UNWRITTEN_BYTES: Final = 32_000_000
 """Bytes that wait in memory before they are written."""
 
 REFRESHED: Final = 86_400
@@ -97,7 +97,7 @@ def version(package: str) -> str:
 
 @functools.cache
 def engine() -> bytes:
-    """A digest of what decides what an analysis says, but for what is analysed.
+    """A digest of everything that an analysis depends on besides what is analysed.
 
     It is the code of the rooms that read, lower, link and fingerprint, the version of sqlglot, and
     Python's (whose tables say which letters are the same).
@@ -218,7 +218,7 @@ class Cache:
             return
         self._new_size += len(value) - len(self._new.get(key, b""))
         self._new[key] = value
-        if self._new_size > HELD:
+        if self._new_size > UNWRITTEN_BYTES:
             self.write()
 
     def write(self) -> None:
@@ -338,7 +338,7 @@ class Cache:
         damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
         try:
             if not (damaged or isinstance(error, _ForeignError)) or self._mended:
-                self._say(f"not used ({error or 'the file is not ours'})")
+                self._report(f"not used ({error or 'the file is not ours'})")
                 return
             self._mended = True
             # Another process may have mended it meanwhile.
@@ -347,12 +347,14 @@ class Cache:
                 for suffix in ("-wal", "-shm", ""):
                     with contextlib.suppress(FileNotFoundError):
                         Path(f"{self.path}{suffix}").replace(f"{backup}{suffix}")
-                self._say(f"{'damaged' if damaged else 'not ours'}: moved to {backup}, made anew")
+                self._report(
+                    f"{'damaged' if damaged else 'not ours'}: moved to {backup}, made anew"
+                )
             self._connection = self._open()
         except (_ForeignError, sqlite3.Error, OSError) as again:
-            self._say(f"not used ({again})")
+            self._report(f"not used ({again})")
 
-    def _say(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         if self._warn is not None:
             self._warn(f"cache {self.path} {what}")
 

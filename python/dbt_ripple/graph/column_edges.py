@@ -230,7 +230,7 @@ def value_edges(
 
 
 def goes_back(edges: Sequence[ColumnEdge], edge: ColumnEdge) -> bool:
-    """Whether an edge closes a cycle: a declared asset writes what it comes of itself."""
+    """Whether an edge closes a cycle: a declared asset writes what it depends on."""
     if not isinstance(edges, WithAssetEdges):
         return False
     return edges.place.get(edge[0], -1) > edges.place.get(edge[2], -1) >= 0

@@ -18,10 +18,10 @@ from typing import Final
 from dbt_ripple.graph.jinja import Tag, tagged
 from dbt_ripple.graph.macros import Macros, dispatched
 
-SAYS: Final = re.compile(
+ONLY_A_MESSAGE: Final = re.compile(
     r"\s*(?:do\s+)?(?:log|print|exceptions\s*\.\s*\w+|dbt\s*\.\s*log\w*)\s*\(", re.S
 )
-"""A tag that only says something."""
+"""A tag that only logs, prints or raises a message."""
 
 GIVEN: Final = "__given__"
 """What a macro was given, or what a variable of Jinja holds, in a text without its Jinja."""
@@ -90,7 +90,7 @@ _TAKES_NO_TEXT: Final = _NO_TEXT | _WRITE_NOTHING | {"dispatch", "ref", "source"
 """What is given names, and nothing to run."""
 
 _KNOWN_MACROS: Final = _NO_TEXT | {"create_table_as", "create_view_as", "run_query", "statement"}
-_SEEN: Final = frozenset(
+_HOLDS_NO_TEXT: Final = frozenset(
     """
     False None True and call caller defined dict do elif else endif exceptions execute false for
     if in is list log loop macro namespace none not or print range ref return set source string
@@ -180,7 +180,7 @@ class HookStatements:
 
     def is_read_to_run(self, expression: str, of: int) -> bool:
         """Whether a statement that is put together begins with words of a text."""
-        if SAYS.match(expression):
+        if ONLY_A_MESSAGE.match(expression):
             return True
         first = _FIRST.match(expression)
         plain = _LITERAL.sub("''", expression)
@@ -196,7 +196,7 @@ class HookStatements:
             of: in which text.
             to_run: whether it is a statement, and not a relation.
         """
-        whole, expression = expression, self.withoutarguments_in(without_conditions(expression))
+        whole, expression = expression, self.without_arguments(without_conditions(expression))
         literals = _LITERAL.findall(expression) if to_run else ()
         if not all(self.read(literal[1:-1]) for literal in literals):
             return False
@@ -215,13 +215,13 @@ class HookStatements:
             elif name in self.macros.users_by_name:
                 if not self.returned(name, to_run):
                     return False
-            elif not (name in _SEEN or name in _NO_TEXT or name.startswith("__")) and (
+            elif not (name in _HOLDS_NO_TEXT or name in _NO_TEXT or name.startswith("__")) and (
                 name not in self.packages
             ):
                 return False
         return True
 
-    def withoutarguments_in(self, expression: str) -> str:
+    def without_arguments(self, expression: str) -> str:
         """An expression without what the user's macros are given in it: see `arguments`."""
         pieces = []
         at = 0

@@ -31,7 +31,7 @@ from dbt_ripple.graph.hook_sql import (
 from dbt_ripple.graph.hook_statements import (
     BRANCH,
     GIVEN,
-    SAYS,
+    ONLY_A_MESSAGE,
     HookStatements,
     is_boundary,
     without_conditions,
@@ -213,7 +213,7 @@ class Hooks:
         """What one hook does."""
         statement = self.seen.get(sql)
         if statement is None:
-            statement = self.seen[sql] = self._seen(sql)
+            statement = self.seen[sql] = self._analysed(sql)
         writes = statement.writes - {THIS, owner}
         reads = {owner if u == THIS else u for u in statement.reads}
         text = statement.text
@@ -228,7 +228,7 @@ class Hooks:
             anything=statement.anything or of_all,
         )
 
-    def _seen(self, sql: str) -> Hook:
+    def _analysed(self, sql: str) -> Hook:
         """What a hook of this text does, whose soever it is: its own relation is ``THIS``."""
         called = self.macros.closure(self.macros.named_in(sql)) & self.macros.user
         of_macros = {u: self.macros.macros[u].macro_sql for u in sorted(called) if u not in _OURS}
@@ -282,14 +282,14 @@ class Hooks:
         )
         marks = {GIVEN, UNKNOWN}
         return Hook(
-            "",
-            fingerprint,
-            frozenset(writes - marks),
-            frozenset(makes),
-            frozenset(reads - marks),
-            anything,
-            of_session,
-            frozenset(words),
+            owner="",
+            text=fingerprint,
+            writes=frozenset(writes - marks),
+            makes=frozenset(makes),
+            reads=frozenset(reads - marks),
+            anything=anything,
+            of_session=of_session,
+            words=frozenset(words),
         )
 
     # -- texts ------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ class Hooks:
                 elif tag.inside.split()[:1] == ["set"]:
                     before.append("".join(pieces))
                     pieces = []
-            if SAYS.match(tag.inside):
+            if ONLY_A_MESSAGE.match(tag.inside):
                 pieces.append(" ")
                 continue
             inside = self.sql.with_marks(tag.inside, mentioned)
@@ -345,7 +345,7 @@ class Hooks:
         """The relations that strings in the Jinja of a text may mean."""
         for tag in tagged(text):
             for literal in JINJA_LITERAL.findall(tag.inside):
-                if _PLAIN_NAME.fullmatch(literal[1:-1]) and not SAYS.match(tag.inside):
+                if _PLAIN_NAME.fullmatch(literal[1:-1]) and not ONLY_A_MESSAGE.match(tag.inside):
                     yield from self.sql.relation(literal[1:-1])
 
 

@@ -1,4 +1,4 @@
-"""Relations that are taken as other than their project says: hypothetical, or as another one builds them."""
+"""Relations that are replaced in an analysis: hypothetical ones, or those that another project builds."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dbt_ripple.reasons import Code
 
 
 class HypotheticalChange(msgspec.Struct, frozen=True):
-    """What a relation is supposed to become.
+    """A relation after a hypothetical change.
 
     Attributes:
-        seen: the relation as it was analysed.
+        analysed: the relation as it was analysed.
         renamed: new names by old ones.
         dropped: columns that are no more.
         retyped: new types by column.
@@ -33,7 +33,7 @@ class HypotheticalChange(msgspec.Struct, frozen=True):
         added: the types of new columns, by name; they stand behind the others.
     """
 
-    seen: NodeAnalysis
+    analysed: NodeAnalysis
     renamed: dict[str, str] = {}
     dropped: frozenset[str] = frozenset()
     retyped: dict[str, str] = {}
@@ -45,42 +45,42 @@ class BuiltElsewhere(msgspec.Struct, frozen=True):
     """A source, as the project that builds its relation has it.
 
     Attributes:
-        seen: the relation, as it was analysed there; None where it is there no more.
+        analysed: the relation, as it was analysed there; None where it is there no more.
         is_open: whether it may have columns that nothing lists.
         is_certain: whether its columns are known for sure, so that a query for another one cannot be
             built. An incremental model keeps columns that its query does not have any more.
     """
 
-    seen: NodeAnalysis | None
+    analysed: NodeAnalysis | None
     is_open: bool = False
     is_certain: bool = True
 
     @property
     def is_gone(self) -> bool:
         """Whether there is no such relation any more."""
-        seen = self.seen
-        return seen is None or (seen.status == "broken" and seen.reason == Code.GONE())
+        analysed = self.analysed
+        return analysed is None or (analysed.status == "broken" and analysed.reason == Code.GONE())
 
 
 def written_otherwise(
-    unique_id: str, seen: NodeAnalysis, rewritten: Collection[str], is_open: bool
+    unique_id: str, analysed: NodeAnalysis, rewritten: Collection[str], is_open: bool
 ) -> BuiltElsewhere:
     """A source of which some columns, or the rows, may hold something else than they did.
 
     Args:
         unique_id: of the source.
-        seen: as it was analysed.
+        analysed: as it was analysed.
         rewritten: columns in lower case, and ``*rows*``.
         is_open: whether it may have columns that nothing lists.
     """
     own = digest(b"written otherwise", unique_id.encode())
     fps = [
         digest(own, bytes.fromhex(fp)).hex() if name.lower() in rewritten else fp
-        for name, fp in zip(seen.columns, seen.fingerprints, strict=True)
+        for name, fp in zip(analysed.columns, analysed.fingerprints, strict=True)
     ]
-    rows = bytes.fromhex(seen.rows_fingerprint)
-    rows_fp = digest(own, rows).hex() if ROWS in rewritten else seen.rows_fingerprint
-    changed = dataclasses.replace(seen, fingerprints=fps, rows_fingerprint=rows_fp)
+    rows = bytes.fromhex(analysed.rows_fingerprint)
+    rows_fp = digest(own, rows).hex() if ROWS in rewritten else analysed.rows_fingerprint
+    changed = dataclasses.replace(analysed, fingerprints=fps, rows_fingerprint=rows_fp)
     return BuiltElsewhere(changed, is_open=is_open, is_certain=False)
 
 
@@ -97,12 +97,12 @@ def relation_of_builder(
     column that nothing lists counts as changed where anything of the relation did.
     """
     was, unique_id = linked.relation, linked.analysis.unique_id
-    if built.is_gone or built.seen is None:
+    if built.is_gone or built.analysed is None:
         gone = dataclasses.replace(linked.analysis, columns=[], fingerprints=[], expressions=[])
         return relation_after(linked, HypotheticalChange(gone, gone=True), analyser.dialect)
-    seen = built.seen
-    names, fps = list(seen.columns), [bytes.fromhex(fp) for fp in seen.fingerprints]
-    rows_fp = bytes.fromhex(seen.rows_fingerprint)
+    analysed = built.analysed
+    names, fps = list(analysed.columns), [bytes.fromhex(fp) for fp in analysed.fingerprints]
+    rows_fp = bytes.fromhex(analysed.rows_fingerprint)
     unlisted: list[UnlistedColumns] = []
     if built.is_open:
         everything = digest(b"elsewhere", unique_id.encode(), rows_fp, *fps)
@@ -138,10 +138,10 @@ def relation_after(
     A renamed column keeps its fingerprint: whoever passes it on by ``*`` hands on the same values
     under another name. Nothing else can be read from it than its columns.
     """
-    seen, was = hypothetical.seen, linked.relation
+    analysed, was = hypothetical.analysed, linked.relation
     deps_of = dict(zip(linked.analysis.columns, linked.deps, strict=False))
     names, fps, deps = [], [], []
-    for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True):
+    for name, fingerprint in zip(analysed.columns, analysed.fingerprints, strict=True):
         if hypothetical.gone or name in hypothetical.dropped:
             continue
         fp = bytes.fromhex(fingerprint)
@@ -156,19 +156,19 @@ def relation_after(
         deps.append({})
     rows_fp = digest(b"gone", was.rows.fp) if hypothetical.gone else was.rows.fp
     relation = Relation(
-        columns_of_node(seen.unique_id, names, fps, dialect),
+        columns_of_node(analysed.unique_id, names, fps, dialect),
         was.rows.after(rows_fp, was.rows.deps),
     )
     analysis = NodeAnalysis(
-        seen.unique_id,
-        "broken" if hypothetical.gone else seen.status,
-        Code.GONE() if hypothetical.gone else seen.reason,
+        analysed.unique_id,
+        "broken" if hypothetical.gone else analysed.status,
+        Code.GONE() if hypothetical.gone else analysed.reason,
         columns=list(names),
         fingerprints=[fp.hex() for fp in fps],
         expressions=[None] * len(names),
         rows_fingerprint=rows_fp.hex(),
-        order=seen.order,
-        introspects=list(seen.introspects),
-        incidental=seen.incidental,
+        order=analysed.order,
+        introspects=list(analysed.introspects),
+        incidental=analysed.incidental,
     )
     return LinkedNode(analysis, relation, deps, linked.rows)

@@ -158,7 +158,7 @@ class Introspection:
             if simple:
                 values = tuple(dict.fromkeys(simple))
                 inside = _COLUMN_VALUES.sub(" ", inside)
-            parts, exist = _seen(inside)
+            parts, exist = _introspected_parts(inside)
         words: set[str] | None = None
         for unique_id in reached:
             macro = self.macros.macros.get(unique_id)
@@ -218,7 +218,7 @@ class Introspection:
                     continue
             inside = "\n".join(_insides(macro.macro_sql))
             words = names(inside)
-            parts_of_macro, asks = _seen(inside)
+            parts_of_macro, asks = _introspected_parts(inside)
             parts, exist = max(parts, parts_of_macro), exist or asks
             types = types or not words.isdisjoint(_TYPES)
             more = more or not words.isdisjoint(_OF_A_RELATION)
@@ -268,7 +268,7 @@ _STATEMENT: Final = re.compile(
 _DEPTH: Final = {"if": 1, "for": 1, "endif": -1, "endfor": -1}
 
 
-def _seen(inside: str) -> tuple[IntrospectedParts, bool]:
+def _introspected_parts(inside: str) -> tuple[IntrospectedParts, bool]:
     """What a piece of Jinja, taken alone, may look at, and whether it asks if relations exist."""
     if not any(sign in inside for sign in _SIGNS):
         return IntrospectedParts.NOTHING, False

@@ -1,4 +1,4 @@
-"""The text of models and macros as written, before Jinja: what of it means something.
+"""The text of models and macros as written, before Jinja: which parts of it matter.
 
 Used where compiled SQL is not enough: the branch that was not compiled, hooks, macros that a
 materialization calls. Layout and comments do not count; literals are kept to the letter.
@@ -290,7 +290,7 @@ def _without_signs(inside: str, last: str) -> str:
 
 
 def argument(inside: str, name: str) -> str | None:
-    """What a call in a piece of Jinja says for an argument by name; None where it names it not.
+    """The value that a call in a piece of Jinja gives to a named argument; None if it does not name it.
 
     Example:
         >>> argument("config(alias=f('a, b', 1), schema = target.schema)", "alias")

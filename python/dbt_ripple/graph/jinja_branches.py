@@ -1,4 +1,4 @@
-"""The pieces of Jinja that run for a hook, without the branches that what it is given rules out.
+"""The pieces of Jinja that run for a hook, without the branches that its arguments rule out.
 
 A hook may be one macro for many purposes (``{{ insert_from_graph(this, kind='sources') }}``). What
 it does then stands in the branches of that macro, and of those that this one calls, that are taken
@@ -140,7 +140,7 @@ def _called(
 
 
 def given_to(text: str, arguments: list[str], values_of_caller: KnownValues) -> KnownValues:
-    """What is known of a macro's parameters where it is called so."""
+    """What is known of a macro's parameters in this call."""
     signature = next((t.inside for t in tagged(text) if _MACRO.match(t.inside)), "")
     begin = _MACRO.match(signature)
     if begin is None or any(argument.startswith("*") for argument in arguments):

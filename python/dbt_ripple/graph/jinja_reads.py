@@ -73,14 +73,14 @@ NOTHING: Final = Reads()
 EVERYTHING: Final = Reads(True)
 
 
-def reads_of(text: str, internal: Container[str], *, stands_in: bool = False) -> Reads:
+def reads_of(text: str, internal: Container[str], *, replaces_internal: bool = False) -> Reads:
     """What the tags of a text read.
 
     Args:
         text: of a hook, a branch or a macro.
         internal: the names of dbt's own macros, which get a node's ``model`` to do with it what
             dbt does.
-        stands_in: whether it is a macro that dbt calls in place of its own, whose parameters may
+        replaces_internal: whether it is a macro that dbt calls in place of its own, whose parameters may
             hold what dbt's caller knows of the node.
 
     Example:
@@ -91,7 +91,7 @@ def reads_of(text: str, internal: Container[str], *, stands_in: bool = False) ->
     """
     insides = tags(text)
     owners = set(_OWN)
-    if stands_in and insides and (signature := _SIGNATURE.match(insides[0])):
+    if replaces_internal and insides and (signature := _SIGNATURE.match(insides[0])):
         parameters = _PARAMETER.findall(signature[1])
         owners.update(p for p in parameters if not _NO_PROPERTY.match(p))
         insides = insides[1:]

@@ -63,7 +63,7 @@ class NodeAnalysis:
     introspection_fingerprint: str = ""
 
     @property
-    def is_unseen(self) -> bool:
+    def is_unanalysed(self) -> bool:
         """Whether it was not followed: any of its columns may hold all that its parents hold."""
         return self.status == "opaque" and not (
             self.reason is not None and self.reason.code is Code.MAY_NOT_BUILD
@@ -132,7 +132,7 @@ class Analysis:
 
 
 def column_names(
-    node: Node | None, seen: NodeAnalysis | None, catalog: Iterable[CatalogColumn]
+    node: Node | None, analysed: NodeAnalysis | None, catalog: Iterable[CatalogColumn]
 ) -> dict[str, str]:
     """Every column the analysis, the catalog or the yml files know of, by its name in lower case.
 
@@ -141,7 +141,7 @@ def column_names(
     declared = node.columns if node else {}
     names: dict[str, str] = {}
     for name in (
-        *(seen.columns if seen else ()),
+        *(analysed.columns if analysed else ()),
         *(column.name for column in catalog),
         *(column.name or key for key, column in declared.items()),
     ):

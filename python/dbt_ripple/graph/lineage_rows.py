@@ -182,14 +182,14 @@ def build_rows(
     rows: dict[str, list[msgspec.Struct]] = {
         "nodes": [
             _node_row(
-                id_,
-                unique_id,
-                nodes.get(unique_id),
-                analysis.nodes.get(unique_id),
-                project,
-                test_fingerprints.get(unique_id),
-                analysis.own.get(unique_id),
-                keys.get(unique_id),
+                id_=id_,
+                unique_id=unique_id,
+                node=nodes.get(unique_id),
+                seen=analysis.nodes.get(unique_id),
+                project=project,
+                test_fingerprint=test_fingerprints.get(unique_id),
+                own=analysis.own.get(unique_id),
+                relation_key=keys.get(unique_id),
             )
             for unique_id in everything
         ],
@@ -197,14 +197,14 @@ def build_rows(
             row
             for unique_id in everything
             for row in _column_rows(
-                id_,
-                unique_id,
-                nodes.get(unique_id),
-                analysis.nodes.get(unique_id),
-                analysis.own.get(unique_id),
-                repeats,
-                project,
-                names[unique_id],
+                id_=id_,
+                unique_id=unique_id,
+                node=nodes.get(unique_id),
+                seen=analysis.nodes.get(unique_id),
+                own=analysis.own.get(unique_id),
+                repeatable=repeats,
+                project=project,
+                names=names[unique_id],
             )
         ],
         "edges": [
@@ -214,47 +214,49 @@ def build_rows(
         "test_columns": list(test_columns),
         "run_results": [
             RunResultRow(
-                id_,
-                result.invocation_id,
-                result.unique_id,
-                result.status,
-                result.execution_time,
-                result.started_at,
-                result.completed_at,
-                result.rows_affected,
-                result.failures,
-                result.message,
+                snapshot_id=id_,
+                invocation_id=result.invocation_id,
+                unique_id=result.unique_id,
+                status=result.status,
+                execution_time=result.execution_time,
+                started_at=result.started_at,
+                completed_at=result.completed_at,
+                rows_affected=result.rows_affected,
+                failures=result.failures,
+                message=result.message,
             )
             for result in sorted(project.executed, key=lambda result: result.unique_id)
         ],
         "node_closure": list(closure_rows),
         "pii_columns": [
             PiiColumnRow(
-                id_,
-                pii_column.unique_id,
-                names[pii_column.unique_id].get(pii_column.column.lower(), pii_column.column),
-                pii_column.pii,
-                pii_column.origin,
-                pii_column.reason,
-                pii_column.source_id,
-                pii_column.source_column,
-                SEPARATOR.join(pii_column.path),
+                snapshot_id=id_,
+                unique_id=pii_column.unique_id,
+                column_name=names[pii_column.unique_id].get(
+                    pii_column.column.lower(), pii_column.column
+                ),
+                pii=pii_column.pii,
+                origin=pii_column.origin,
+                reason=pii_column.reason,
+                source_id=pii_column.source_id,
+                source_column=pii_column.source_column,
+                path=SEPARATOR.join(pii_column.path),
             )
             for pii_column in pii_columns(project, analysis)
         ],
         "snapshots": [
             SnapshotRow(
-                id_,
-                project.name,
-                metadata.dbt_version,
-                metadata.dbt_schema_version or None,
-                metadata.adapter_type,
-                __version__,
-                metadata.invocation_id,
-                metadata.generated_at,
-                loaded_at or datetime.now(UTC),
-                git_sha,
-                target_name or _text(project.run_args.get("target")),
+                snapshot_id=id_,
+                project_name=project.name,
+                dbt_version=metadata.dbt_version,
+                dbt_schema_version=metadata.dbt_schema_version or None,
+                adapter_type=metadata.adapter_type,
+                ripple_version=__version__,
+                invocation_id=metadata.invocation_id,
+                generated_at=metadata.generated_at,
+                loaded_at=loaded_at or datetime.now(UTC),
+                git_sha=git_sha,
+                target_name=target_name or _text(project.run_args.get("target")),
             )
         ],
     }

@@ -127,10 +127,10 @@ def judge_lineage(project: Project, analysis: Analysis) -> None:
         return
     judge = LineageJudge(project, analysis, (test.node for test in tests))
     for test in tests:
-        seen = analysis.tests[test.unique_id]
-        own = bytes.fromhex(seen.rows_fingerprint)
+        analysed = analysis.tests[test.unique_id]
+        own = bytes.fromhex(analysed.rows_fingerprint)
         analysis.tests[test.unique_id] = replace(
-            seen, rows_fingerprint=digest(own, judge.judge(test).fingerprint).hex()
+            analysed, rows_fingerprint=digest(own, judge.judge(test).fingerprint).hex()
         )
 
 
@@ -246,7 +246,7 @@ class LineageJudge:
         """The nodes on the way that cannot be analysed, each once."""
         for unique_id in dict.fromkeys(v[0] for v, _ in walk.all() if not walk.stops(v)):
             if self.unseen(unique_id):
-                yield LineageTestProblem(self._not_known(unique_id, what), certain=False)
+                yield LineageTestProblem(self._why_unread(unique_id, what), certain=False)
 
     def _comes(self, walk: _Walk, vertex: Vertex, code: Code) -> Reason:
         name, path = self.spoken(vertex[0]), self.path(walk, vertex)
@@ -258,11 +258,11 @@ class LineageJudge:
         """That what is asked of cannot be told, by the node where the way is lost."""
         way = walk.way(vertex)
         lost = next((v[0] for v in reversed(way) if self.unseen(v[0])), vertex[0])
-        return LineageTestProblem(self._not_known(lost, what), certain=False)
+        return LineageTestProblem(self._why_unread(lost, what), certain=False)
 
-    def _not_known(self, unique_id: str, what: str) -> Reason:
-        seen = self.analysis.nodes[unique_id]
-        because = seen.reason or Code.NO_REASON_GIVEN()
+    def _why_unread(self, unique_id: str, what: str) -> Reason:
+        analysed = self.analysis.nodes[unique_id]
+        because = analysed.reason or Code.NO_REASON_GIVEN()
         return Code.LINEAGE_UNREAD(what=what, name=self.spoken(unique_id), because=because)
 
     # -- names --------------------------------------------------------------------------------------
@@ -304,11 +304,11 @@ class LineageJudge:
         """
         names = self._names.get(unique_id)
         if names is None:
-            seen = self.analysis.nodes.get(unique_id)
-            followed = seen is not None and seen.status == "analysed"
+            analysed = self.analysis.nodes.get(unique_id)
+            followed = analysed is not None and analysed.status == "analysed"
             names = self._names[unique_id] = column_names(
                 None if followed else self.project.nodes.get(unique_id),
-                seen,
+                analysed,
                 () if followed else self.project.catalog.get(unique_id, ()),
             )
         return names
@@ -357,11 +357,11 @@ class LineageJudge:
 
     def unseen(self, unique_id: str) -> bool:
         """Whether its values may come from more, or from something else, than its edges say."""
-        seen = self.analysis.nodes.get(unique_id)
-        if seen is None or (self._is_given(unique_id) and unique_id not in self._made):
+        analysed = self.analysis.nodes.get(unique_id)
+        if analysed is None or (self._is_given(unique_id) and unique_id not in self._made):
             return False
-        return seen.status == "broken" or (
-            seen.reason is not None and seen.reason.code is not Code.MAY_NOT_BUILD
+        return analysed.status == "broken" or (
+            analysed.reason is not None and analysed.reason.code is not Code.MAY_NOT_BUILD
         )
 
     def _is_given(self, unique_id: str) -> bool:

@@ -297,11 +297,13 @@ class Macros:
         reads = self._reads.get(unique_id)
         if reads is None:
             macro = self.macros[unique_id]
-            stands_in = macro.name in self.internal or dispatched(macro.name) in self.internal
+            replaces_internal = (
+                macro.name in self.internal or dispatched(macro.name) in self.internal
+            )
             reads = self._reads[unique_id] = (
                 NOTHING
                 if macro.package_name == OWN
-                else reads_of(macro.macro_sql, self.internal, stands_in=stands_in)
+                else reads_of(macro.macro_sql, self.internal, replaces_internal=replaces_internal)
             )
         return reads
 

@@ -137,7 +137,7 @@ def counted(node: Node, adapter: str | None) -> Iterator[tuple[str, Any]]:
     harmless = _harmless(kind, node.is_python)
     for name in sorted(filterfalse(harmless.__contains__, node.config)):
         value = node.config[name]
-        if not _is_said(node, name, value):
+        if not _is_set(node, name, value):
             continue
         if name in _MICROBATCH and node.config.get("incremental_strategy") != "microbatch":
             continue
@@ -146,7 +146,7 @@ def counted(node: Node, adapter: str | None) -> Iterator[tuple[str, Any]]:
                 continue
             yield name, value
         elif (same := _BY_VALUE.get(name)) is None or not same(value, adapter):
-            yield name, as_said(node, name, value)
+            yield name, as_configured(node, name, value)
 
 
 _HARMLESS: Final[dict[tuple[str, bool], frozenset[str]]] = {}
@@ -170,7 +170,7 @@ def run_with(node: Node) -> Iterator[tuple[str, Any]]:
     """All config that dbt or an adapter may look at when it builds a node."""
     kind = kind_of(node)
     for name, value in node.config.items():
-        if name in DESCRIBING or name in _PLACE or not _is_said(node, name, value):
+        if name in DESCRIBING or name in _PLACE or not _is_set(node, name, value):
             continue
         if (kind in _MADE_ANEW and name in OF_KEPT_ROWS) or (
             name in OF_PYTHON and not node.is_python
@@ -182,7 +182,7 @@ def run_with(node: Node) -> Iterator[tuple[str, Any]]:
             and node.config.get("incremental_strategy") != "microbatch"
         ):
             continue
-        yield name, as_said(node, name, value)
+        yield name, as_configured(node, name, value)
 
 
 def of_test(node: Node) -> dict[str, Any]:
@@ -195,12 +195,12 @@ def of_test(node: Node) -> dict[str, Any]:
         if name not in OF_TESTS
         and (stores or name not in ("store_failures", "store_failures_as"))
         and (stores or name not in _STORING_FAILURES)
-        and _is_said(node, name, value)
+        and _is_set(node, name, value)
     }
 
 
-def _is_said(node: Node, name: str, value: Any) -> bool:
-    """Whether a key says anything; nothing, under a name that dbt knows, is its default."""
+def _is_set(node: Node, name: str, value: Any) -> bool:
+    """Whether a key is set; an empty value under a name that dbt knows is its default."""
     return value not in _EMPTY or (name not in _KNOWN and name in node.unrendered_config)
 
 
@@ -300,12 +300,12 @@ def place(node: Node) -> tuple[Any, ...]:
     """What the project says of where a relation is, without what only the target decides (rule 6)."""
     values: list[Any] = [node.name]
     for name in (*_PLACE, "target_schema", "target_database"):
-        values.append(as_said(node, name, node.config.get(name)))
+        values.append(as_configured(node, name, node.config.get(name)))
     return tuple(values)
 
 
-def as_said(node: Node, name: str, value: Any) -> Any:
-    """A config value as the project says it: before Jinja, where only the target decides it.
+def as_configured(node: Node, name: str, value: Any) -> Any:
+    """A config value as it is configured: before Jinja, where only the target decides it.
 
     Which it does is told by the words: those of the value in a yml file, or of the ``config()`` of
     the node.

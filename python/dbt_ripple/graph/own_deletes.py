@@ -46,25 +46,25 @@ def deletes_as_filters(context: ProjectContext, analysis: Analysis) -> dict[str,
     for unique_id, node in project.nodes.items():
         if node.resource_type != "model" or not hooks_of(node):
             continue
-        seen = analysis.nodes.get(unique_id)
-        text = _filtered(node, seen, context.dialect) if seen is not None else None
+        analysed = analysis.nodes.get(unique_id)
+        text = _filtered(node, analysed, context.dialect) if analysed is not None else None
         if text is not None:
             config = {k: v for k, v in node.config.items() if k not in ("pre-hook", "post-hook")}
             nodes[unique_id] = msgspec.structs.replace(node, compiled_code=text, config=config)
     return nodes
 
 
-def _filtered(node: Node, seen: NodeAnalysis, dialect: str) -> str | None:
+def _filtered(node: Node, analysed: NodeAnalysis, dialect: str) -> str | None:
     """The query of what is left in a model's table; None where its hooks may do anything else."""
     if (
         node.materialized != "table"
         or node.contract_enforced
         or node.is_python
         or not node.compiled_code
-        or seen.status != "analysed"
+        or analysed.status != "analysed"
     ):
         return None
-    columns = [name.lower() for name in seen.columns]
+    columns = [name.lower() for name in analysed.columns]
     left = []
     for when, sql in hooks_of(node):
         statement = _THIS.sub(_OWN, sql).strip().removesuffix(";")

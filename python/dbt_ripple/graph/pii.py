@@ -111,7 +111,16 @@ class PersonalData:
                 self._add(
                     None,
                     column.lower(),
-                    PiiColumn(unique_id, column, kind, "declared", None, unique_id, column, path),
+                    PiiColumn(
+                        unique_id=unique_id,
+                        column=column,
+                        pii=kind,
+                        origin="declared",
+                        reason=None,
+                        source_id=unique_id,
+                        source_column=column,
+                        path=path,
+                    ),
                 )
         if self._by_vertex:
             self._follow(value_edges(analysis.edges) if edges is None else edges)
@@ -139,14 +148,14 @@ class PersonalData:
                     column_declared = names.declaration(unique_id, key)
                     reason = declassified(column_declared) if column_declared else None
                     pii = PiiColumn(
-                        unique_id,
-                        column,
-                        origin.pii,
-                        "declassified" if reason else "inherited",
-                        reason,
-                        origin.source_id,
-                        origin.source_column,
-                        (*origin.path, f"{unique_id}.{column}"),
+                        unique_id=unique_id,
+                        column=column,
+                        pii=origin.pii,
+                        origin="declassified" if reason else "inherited",
+                        reason=reason,
+                        source_id=origin.source_id,
+                        source_column=origin.source_column,
+                        path=(*origin.path, f"{unique_id}.{column}"),
                     )
                     self._add(vertex, key, pii)
                     if not reason:
@@ -182,7 +191,7 @@ class PersonalData:
     def _is_same(self, unique_id: str, base: Project, analysis: Analysis) -> bool:
         """Whether all that is asked of a relation, and the edges into it, are as in another state."""
         node, then = self._project.nodes.get(unique_id), base.nodes.get(unique_id)
-        seen, before = self._analysis.nodes.get(unique_id), analysis.nodes.get(unique_id)
+        analysed, before = self._analysis.nodes.get(unique_id), analysis.nodes.get(unique_id)
         edges, edges_before = self._analysis.edges, analysis.edges
         return (
             (node is None) == (then is None)
@@ -192,9 +201,9 @@ class PersonalData:
                 or (node.resource_type, node.columns, node.meta, node.tags)
                 == (then.resource_type, then.columns, then.meta, then.tags)
             )
-            and seen is not None
+            and analysed is not None
             and before is not None
-            and (seen.columns, seen.is_unseen) == (before.columns, before.is_unseen)
+            and (analysed.columns, analysed.is_unanalysed) == (before.columns, before.is_unanalysed)
             and isinstance(edges, Edges)
             and isinstance(edges_before, Edges)
             and edges.depend_as_in(edges_before, unique_id)
@@ -258,7 +267,7 @@ def _children(
     project: Project, analysis: Analysis, names: _Names, edges: list[ValueEdge]
 ) -> dict[Vertex, list[Vertex]]:
     """The columns that each column's value reaches in one step."""
-    opaque = {u for u, seen in analysis.nodes.items() if seen.is_unseen}
+    opaque = {u for u, analysed in analysis.nodes.items() if analysed.is_unanalysed}
     children: dict[Vertex, list[Vertex]] = {}
     for (parent, parent_column), child, child_column in edges:
         if parent_column == ROWS:
@@ -326,8 +335,8 @@ def _readers_of_all(project: Project, analysis: Analysis) -> dict[str, list[str]
         if (node.resource_type == "exposure" and referenced_columns(node) is None)
         or (
             node.resource_type == "asset"
-            and (seen := analysis.nodes.get(unique_id)) is not None
-            and seen.is_unseen
+            and (analysed := analysis.nodes.get(unique_id)) is not None
+            and analysed.is_unanalysed
         )
     }
     readers: dict[str, list[str]] = {}

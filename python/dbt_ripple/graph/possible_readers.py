@@ -51,11 +51,15 @@ def guessed_edges(
     cannot be followed, either.
     """
     guessed = list(may_read(project, analysis, tests=tests))
-    not_seen, written = unseen(analysis), may_write(analysis)
+    unanalysed_nodes, written = unseen(analysis), may_write(analysis)
     may = {((edge[0], edge[1]), (edge[2], edge[3])) for edge in guessed}
 
     def is_guess(parent: Pair, child: Pair) -> bool:
-        return child[0] in not_seen or (parent, child) in may or (parent[0], child[0]) in written
+        return (
+            child[0] in unanalysed_nodes
+            or (parent, child) in may
+            or (parent[0], child[0]) in written
+        )
 
     return guessed, is_guess
 
@@ -63,7 +67,12 @@ def guessed_edges(
 def unseen(analysis: Analysis) -> set[str]:
     """The nodes and tests that cannot be analysed."""
     sides = (analysis.nodes, analysis.tests)
-    return {unique_id for side in sides for unique_id, seen in side.items() if seen.is_unseen}
+    return {
+        unique_id
+        for side in sides
+        for unique_id, analysed in side.items()
+        if analysed.is_unanalysed
+    }
 
 
 def may_write(analysis: Analysis) -> frozenset[tuple[str, str]]:
@@ -113,5 +122,5 @@ def _of_unit_test(
 
 
 def _columns(project: Project, analysis: Analysis, unique_id: str) -> list[str]:
-    node, seen = project.nodes.get(unique_id), analysis.nodes.get(unique_id)
-    return list(column_names(node, seen, project.catalog.get(unique_id, ())).values())
+    node, analysed = project.nodes.get(unique_id), analysis.nodes.get(unique_id)
+    return list(column_names(node, analysed, project.catalog.get(unique_id, ())).values())

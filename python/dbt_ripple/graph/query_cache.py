@@ -286,19 +286,19 @@ def _packed(linked: Linked) -> _CachedRelation:
     rows = relation.rows
     deps = pack_deps(of, (*(column.deps for column in relation.columns), rows.deps))
     return _CachedRelation(
-        relation.names,
-        None if relation.shows_its_keys else relation.keys,
-        relation.fps,
-        list(of),
-        deps,
-        rows.fp,
-        rows.side_key,
-        rows.joins,
-        rows.order,
-        rows.incidental,
-        linked.missing,
-        linked.unknown,
-        relation.fields,
+        names=relation.names,
+        keys=None if relation.shows_its_keys else relation.keys,
+        fps=relation.fps,
+        of=list(of),
+        deps=deps,
+        rows_fp=rows.fp,
+        side_key=rows.side_key,
+        joins=rows.joins,
+        order=rows.order,
+        incidental=rows.incidental,
+        missing=linked.missing,
+        unknown=linked.unknown,
+        fields=relation.fields,
     )
 
 

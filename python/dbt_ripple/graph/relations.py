@@ -59,16 +59,18 @@ def rows_of_node(unique_id: str) -> Deps:
     return {(unique_id, ROWS): IDENTITY}
 
 
-def unchanged_relation(unique_id: str, seen: NodeAnalysis, dialect: str) -> Relation:
+def unchanged_relation(unique_id: str, analysed: NodeAnalysis, dialect: str) -> Relation:
     """A relation that is the same on both sides of a comparison, without looking above it."""
     return Relation(
-        columns_of_node(unique_id, seen.columns, map(bytes.fromhex, seen.fingerprints), dialect),
+        columns_of_node(
+            unique_id, analysed.columns, map(bytes.fromhex, analysed.fingerprints), dialect
+        ),
         RowSet.unjoined(
-            bytes.fromhex(seen.rows_fingerprint),
+            bytes.fromhex(analysed.rows_fingerprint),
             rows_of_node(unique_id),
             digest(b"unchanged", unique_id.encode()),
-            order=bytes.fromhex(seen.order),
-            incidental=bytes.fromhex(seen.incidental),
+            order=bytes.fromhex(analysed.order),
+            incidental=bytes.fromhex(analysed.incidental),
         ),
     )
 

@@ -199,7 +199,9 @@ def _parsed(content: bytes, node: Node) -> SeedFile | None:
     texts = zip(header, columns, strict=True) if columns else ()
     text_only = frozenset(name.lower() for name, column in texts if any(map(_is_text, column)))
     shapes = [digest(*(shape.encode() for shape in sorted(_shapes(c)))) for c in columns]
-    return SeedFile(header, values, len(rows) - 1, text_only, bag, shapes)
+    return SeedFile(
+        header=header, values=values, rows=len(rows) - 1, text=text_only, bag=bag, shapes=shapes
+    )
 
 
 def _shapes(values: Sequence[str]) -> set[str]:

@@ -23,8 +23,8 @@ from dbt_ripple.reasons import Code, Reason
 _FROM: Final = "semantic_model"
 """What an expression is read from, in the query that is made of it."""
 
-_LEAF: Final = digest(b"semantic layer")
-NO_RELATION: Final = Relation([], RowSet.unjoined(_LEAF, {}, _LEAF))
+_SEMANTIC_LAYER: Final = digest(b"semantic layer")
+NO_RELATION: Final = Relation([], RowSet.unjoined(_SEMANTIC_LAYER, {}, _SEMANTIC_LAYER))
 
 
 class QueryLowerer(Protocol):
@@ -36,7 +36,7 @@ class QueryLowerer(Protocol):
 
 @dataclass(slots=True)
 class Value:
-    """What an expression comes to.
+    """The value of an expression.
 
     Attributes:
         why: why it cannot be read; it then depends on everything it could.
@@ -69,14 +69,14 @@ class SemanticExpressions:
         surely: Callable[[], Relation] | None,
         stored: bool = True,
     ) -> Value:
-        """What an expression over a relation comes to.
+        """The value of an expression over a relation.
 
         Args:
             text: the expression.
             over: what it is read from.
             surely: the same, as far as its columns are certain; None where a name that cannot be
                 found is never certainly missing.
-            stored: whether the relation is a table (`doubts.says`).
+            stored: whether the relation is a table (`unresolved_names.engine_says`).
         """
         sql = f"select (\n{text}\n) as value from {_FROM}"
         others = False
@@ -105,13 +105,13 @@ class SemanticExpressions:
         value = Value(fp, deps)
         if linked.missing:
             value.fp = digest(b"broken", fp, *(name.encode() for name in linked.missing))
-            value.doubtful = self.in_vain(sql, over, stored, surely=False)
+            value.doubtful = self.names_not_found(sql, over, stored, surely=False)
             if value.doubtful and surely is not None:
-                value.missing = self.in_vain(sql, surely(), stored, surely=True)
+                value.missing = self.names_not_found(sql, surely(), stored, surely=True)
         return value
 
-    def in_vain(self, sql: str, over: Relation, stored: bool, *, surely: bool) -> list[str]:
-        """The names that an expression looks for in vain, as far as its engine minds."""
+    def names_not_found(self, sql: str, over: Relation, stored: bool, *, surely: bool) -> list[str]:
+        """The names that an expression cannot find, as far as its engine would refuse them."""
         lowered, follows = without_words(sql, self.dialect, unsure=surely)
         if lowered.rel is None or (surely and not follows):
             return []
@@ -129,13 +129,13 @@ class SemanticExpressions:
                 OutputColumn(name, fold(name, False, self.dialect), fp, deps)
                 for name, fp, deps in columns
             ],
-            RowSet.unjoined(_LEAF, {}, _LEAF),
+            RowSet.unjoined(_SEMANTIC_LAYER, {}, _SEMANTIC_LAYER),
         )
 
 
 def alone(relation: Relation) -> Relation:
     """A relation as the only one there is: what tells it from others to be joined is of no matter."""
-    rows = RowSet.unjoined(relation.rows.fp, relation.rows.deps, _LEAF)
+    rows = RowSet.unjoined(relation.rows.fp, relation.rows.deps, _SEMANTIC_LAYER)
     return Relation(relation.columns, rows, relation.unlisted, relation.unresolved)
 
 

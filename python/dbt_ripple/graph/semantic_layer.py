@@ -106,7 +106,7 @@ class SemanticLayer:
         self.in_progress: set[str] = set()
 
     def link(self) -> dict[str, LinkedNode]:
-        """Every semantic model, metric and saved query, each after what it stands on."""
+        """Every semantic model, metric and saved query, each after what it reads."""
         nodes = sorted(self.project.of_type(*SEMANTIC), key=lambda node: node.unique_id)
         for node in nodes:
             self.by_name.setdefault((node.resource_type, node.name), []).append(node.unique_id)
@@ -336,7 +336,7 @@ class SemanticLayer:
         reading.row(b"model", model.rows_fp, through(GROUP_BY, model.rows()))
 
     def time_of(self, reading: MetricQuery, model: SemanticModel, name: Any) -> None:
-        """The time a measure is told by: its own, or its semantic model's."""
+        """The time dimension of a measure: its own, or its semantic model's."""
         name = name or (model.node.defaults or {}).get("agg_time_dimension")
         if name is None:
             return

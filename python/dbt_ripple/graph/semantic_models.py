@@ -66,7 +66,7 @@ class SemanticModel:
         return {(self.node.unique_id, ROWS): IDENTITY}
 
     def everything(self) -> tuple[bytes, Deps]:
-        """All of it, for who may read any of it."""
+        """All of it, for a reader that may read any part."""
         deps: Deps = {(self.node.unique_id, name): IDENTITY for name in self.elements}
         fps = [element.value.fp for _, element in sorted(self.elements.items())]
         return digest(b"all of it", self.rows_fp, *fps), deps | self.rows()
@@ -164,7 +164,7 @@ def _add_window(model: SemanticModel, definition: dict[str, Any]) -> None:
 
 
 def state_of(model: SemanticModel, has_model: bool) -> tuple[Status, Reason | None]:
-    """How well a semantic model was seen, and why not better."""
+    """The status of a semantic model, and the reason if it was not analysed as a whole."""
     if not has_model:
         named = listed(u.rpartition(".")[2] for u in model.node.depends_on.nodes)
         return "broken", Code.CANNOT_FIND(names=[named or "its model"])

@@ -22,7 +22,7 @@ import xxhash
 
 from dbt_ripple.artifacts import (
     CatalogColumn,
-    Held,
+    FileContents,
     Project,
     check_compiled,
     read_files,
@@ -56,7 +56,7 @@ _CREATED: Final = re.compile(rb'"created_at"\s*:\s*[0-9][0-9.eE+-]*')
 
 
 class TargetFolder:
-    """The artifacts in a target folder, and what they come to.
+    """The artifacts in a target folder, and their analysis.
 
     Each thing is taken from the cache, or else made, once, and put there.
 
@@ -103,30 +103,30 @@ class TargetFolder:
         self._lower_many = lower_many
         self._on_read = on_read
         self._late = late
-        self._held: Held = {}
+        self._contents: FileContents = {}
         self._artifacts = b""
         self._key: bytes | None = None
-        self._seen: _Seen | None = None
+        self._read_before: _ReadBefore | None = None
         self._analyses: dict[_Asked, Analysis] = {}
         self._like = like
         self._manifest: bytes | None = None
         self._raw_analyses: dict[_Asked, tuple[_RawAnalysis, Analysis]] = {}
         if cache is not None or sources_of is not None or late:
-            self._held = read_files(folder)
+            self._contents = read_files(folder)
         if sources_of is not None:
-            self._held["catalog.json"] = (sources_of / "catalog.json").read_bytes()
+            self._contents["catalog.json"] = (sources_of / "catalog.json").read_bytes()
         if cache is not None:
             self._artifacts = cache.key(
                 b"own nodes" if shows_own() else b"",
                 b"artifacts" if sources_of is None else b"artifacts, columns of sources only",
                 *(
                     _digest_of(content, cache) if content is not None else b""
-                    for content in self._held.values()
+                    for content in self._contents.values()
                 ),
             )
-            self._seen = _read(cache, cache.key(b"seen", self._artifacts), _Seen)
-            if self._seen is not None:
-                self._key = self._whole(cache, self._seen.seed_files)
+            self._read_before = _read(cache, cache.key(b"seen", self._artifacts), _ReadBefore)
+            if self._read_before is not None:
+                self._key = self._whole(cache, self._read_before.seed_files)
         self.read_seconds = time.perf_counter() - started
 
     @classmethod
@@ -156,18 +156,18 @@ class TargetFolder:
     def project(self) -> Project:
         """The project, decoded."""
         started = time.perf_counter()
-        preread, self._held = self._held, {}
+        preread, self._contents = self._contents, {}
         if self._late and self._like is None:
             self._manifest = preread["manifest.json"]
         project = whole = read_project(
             self.folder,
             preread,
             late=self._late,
-            seen_as_written=self._seen is not None and self._seen.as_written,
+            read_before=self._read_before is not None and self._read_before.as_written,
             like=self._like.as_other_side() if self._like is not None else None,
         )
-        if self._seen is not None:
-            project = whole = project.having(with_statements=self._seen.with_statements)
+        if self._read_before is not None:
+            project = whole = project.having(with_statements=self._read_before.with_statements)
         if self._sources_only:
             # It is decoded when it is asked for.
             project = project.having(
@@ -179,7 +179,7 @@ class TargetFolder:
             from dbt_ripple.graph.hooks import with_statements
 
             hooked = [node.unique_id for node in with_statements(project.nodes.values())]
-            seen = _Seen(_seed_files(project), project.as_written, hooked)
+            seen = _ReadBefore(_seed_files(project), project.as_written, hooked)
             self.cache.put(self.cache.key(b"seen", self._artifacts), msgspec.msgpack.encode(seen))
             self._key = self._whole(self.cache, seen.seed_files)
             project = project.having(with_statements=hooked)
@@ -194,7 +194,7 @@ class TargetFolder:
         return None if text is None else OtherSide(self.project, text)
 
     def summary(self) -> AnalysisCoverage:
-        """How well the project can be seen.
+        """How much of the project can be analysed.
 
         Raises:
             RippleError: the artifacts cannot be read, or dbt has compiled nothing of them.
@@ -297,7 +297,7 @@ def sources_of_catalog(
     }
 
 
-class _Seen(msgspec.Struct):
+class _ReadBefore(msgspec.Struct):
     """What is kept of a target folder that was read: see `_seed_files` and `Project`."""
 
     seed_files: list[str]
@@ -325,13 +325,18 @@ class _RawAnalysis(msgspec.Struct):
 
 
 class _CachedRawAnalysis(msgspec.Struct, array_like=True):
-    """`_Kept`, its nodes and tests not decoded yet."""
+    """`_CachedAnalysis`, its nodes and tests not decoded yet."""
 
     analysis: _RawAnalysis
     edges: PackedEdges
 
 
-_NOTHING: Final = _RawAnalysis({}, [], {}, {}, {}, [], {}), Analysis({}, [], [], {})
+_NOTHING: Final = (
+    _RawAnalysis(
+        nodes={}, test_columns=[], tests={}, unit_tests={}, own={}, unlisted=[], functions={}
+    ),
+    Analysis({}, [], [], {}),
+)
 
 
 def _unpack(
@@ -379,7 +384,7 @@ def _file_digest(file: Path) -> bytes:
 
 
 def _digest_of(content: bytes, cache: Cache) -> bytes:
-    """As `digest_of`; of bytes that were seen before it is known, and these are found faster."""
+    """As `digest_of`, from the cache for bytes that were digested before."""
     key = cache.key(b"content", xxhash.xxh3_128_digest(content))
     digest = cache.get(key)
     if digest is None:

@@ -10,6 +10,7 @@ that comes out is ordered by distance and then by the order of the maps: stable 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
@@ -117,6 +118,29 @@ def reach_all(
                         following.append(neighbour)
         frontier = following
     return distances
+
+
+def breadth_first_tree(
+    starts: Iterable[V], neighbours: Mapping[V, Sequence[V]]
+) -> dict[V, V | None]:
+    """Every vertex that `reach_all` reaches, with the one before it on a shortest path.
+
+    Returns:
+        In order of the length of that path; ``None`` for the starts.
+
+    Example:
+        >>> breadth_first_tree(["a"], {"a": ["b", "c"], "b": ["d"], "c": ["d"]})
+        {'a': None, 'b': 'a', 'c': 'a', 'd': 'b'}
+    """
+    before: dict[V, V | None] = dict.fromkeys(starts)
+    queue = deque(before)
+    while queue:
+        vertex = queue.popleft()
+        for neighbour in neighbours.get(vertex, ()):
+            if neighbour not in before:
+                before[neighbour] = vertex
+                queue.append(neighbour)
+    return before
 
 
 def count_below(children: Mapping[V, Sequence[V]], of: Callable[[V], Hashable]) -> dict[V, int]:

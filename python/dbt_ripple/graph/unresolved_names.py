@@ -26,7 +26,7 @@ class ProjectLinker(Protocol):
 
 
 def unresolved_names(linker: ProjectLinker, unique_id: str, node: Node) -> list[str]:
-    """The names that a query looks for in vain, but those of which its engine says nothing."""
+    """The names that a query cannot find, without those that its engine accepts."""
     lowered, _ = without_words(node.compiled_code or "", linker.dialect, unsure=False)
     if lowered.rel is None:
         return []
@@ -39,7 +39,7 @@ def unresolved_names(linker: ProjectLinker, unique_id: str, node: Node) -> list[
 
 
 def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, bool]:
-    """A query lowered without the words that are no columns, or may be none.
+    """A query lowered without the words that are not columns, or may not be.
 
     Returns:
         The query, and whether all of its columns are known to linking.

@@ -51,7 +51,7 @@ class Background:
         self._size = size or _number("DBT_RIPPLE_TRACK_QUEUE", QUEUE_SIZE)
         self._make_sender = sender
         self._lock = threading.Lock()
-        self._held = False
+        self._has_import_lock = False
         self._begin()
 
     def _begin(self) -> None:
@@ -149,14 +149,14 @@ class Background:
             return self._make_sender() if self._make_sender else new_client().emit
         except RippleError as error:
             self._given_up = True
-            self._say(str(error))
+            self._warn_once(str(error))
             return None
 
     def _drop(self, why: str) -> None:
         self.dropped += 1
-        self._say(why)
+        self._warn_once(why)
 
-    def _say(self, why: str) -> None:
+    def _warn_once(self, why: str) -> None:
         """Say once why events are dropped; not for each of them."""
         if why not in self._reported and len(self._reported) < 5:
             self._reported.add(why)
@@ -164,11 +164,11 @@ class Background:
 
     def before_fork(self) -> None:
         """Wait until the thread has imported what it is importing."""
-        self._held = self._importing.acquire(timeout=IMPORT_SECONDS)
+        self._has_import_lock = self._importing.acquire(timeout=IMPORT_SECONDS)
 
     def after_fork(self) -> None:
         """Go on."""
-        if self._held:
+        if self._has_import_lock:
             self._importing.release()
 
     def after_fork_in_child(self) -> None:

@@ -98,16 +98,16 @@ class LineageFinder:
 
     def of(self, unique_id: str) -> NodeLineage:
         """What a node is made of."""
-        seen = self._analysis.nodes.get(unique_id) if self._analysis else None
+        analysed = self._analysis.nodes.get(unique_id) if self._analysis else None
         by_column = self._deps.get(unique_id, {})
         declared = unique_id in self._exposures or unique_id in self._written
-        if not declared and (seen is None or seen.status != "analysed"):
+        if not declared and (analysed is None or analysed.status != "analysed"):
             return NodeLineage(self._parents(unique_id, by_column))
         inputs_of = {column: self._through(deps) for column, deps in by_column.items()}
         rows = inputs_of.pop(ROWS, {})
-        own = seen.columns if seen else []
+        own = analysed.columns if analysed else []
         columns = [*own, *(column for column in inputs_of if column not in set(own))]
-        expressions = zip(own, seen.expressions if seen else (), strict=False)
+        expressions = zip(own, analysed.expressions if analysed else (), strict=False)
         return NodeLineage(
             self._parents(unique_id, by_column),
             True,

@@ -85,7 +85,7 @@ def read_invocation(target: Path, results: list[RunResult]) -> Invocation:
         file = msgspec.json.decode(path.read_bytes(), type=_RunResultsFile)
     except FileNotFoundError:
         raise RippleError(
-            "no run_results.json in this folder, so there is no run to tell of",
+            "no run_results.json in this folder, so there is no run to send",
             str(target),
             "run `dbt build` first, or send the lineage without runs by --static",
         ) from None

@@ -99,14 +99,14 @@ class LiveEvents:
         self.ended.add(unique_id)
         self._put(lambda: events.node_ended(ended, result))
 
-    def tell_the_rest(
+    def send_remaining(
         self, events: RunEvents, left: list[RunResult], results: list[RunResult]
     ) -> None:
-        """What is known only when dbt has ended.
+        """Send the events that could be made only when dbt had ended.
 
         Args:
             events: made of the artifacts.
-            left: the results whose end was not told.
+            left: the results whose end was not sent yet.
             results: all of them.
         """
         nodes = events.project.nodes

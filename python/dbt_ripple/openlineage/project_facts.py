@@ -75,8 +75,8 @@ class ProjectFacts:
         """Whether `columns` has all that there are: from catalog.json, the query, or a declared asset."""
         if node.unique_id in self.project.catalog or node.resource_type == "asset":
             return True
-        seen = self._analysis.nodes.get(node.unique_id) if self._analysis else None
-        return seen is not None and seen.status == "analysed"
+        analysed = self._analysis.nodes.get(node.unique_id) if self._analysis else None
+        return analysed is not None and analysed.status == "analysed"
 
     def columns(self, unique_id: str) -> list[RelationColumn]:
         """The columns of a relation in order; the types are the warehouse's, as far as they are known."""

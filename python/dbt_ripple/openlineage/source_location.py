@@ -68,13 +68,27 @@ class Repository:
         host = urlsplit(self._web).netloc
         folder = "-/blob" if "gitlab" in host else "src" if "bitbucket" in host else "blob"
         url = f"{self._web}/{folder}/{self.version}/{_quoted(path)}"
-        return SourceLocation("git", url, self._web, path, self.version, self._branch)
+        return SourceLocation(
+            type="git",
+            url=url,
+            repo_url=self._web,
+            path=path,
+            version=self.version,
+            branch=self._branch,
+        )
 
     def root(self) -> SourceLocation | None:
         """The repository as a whole; None where it is not on the web."""
         if self._web is None or self.version is None:
             return None
-        return SourceLocation("git", self._web, self._web, None, self.version, self._branch)
+        return SourceLocation(
+            type="git",
+            url=self._web,
+            repo_url=self._web,
+            path=None,
+            version=self.version,
+            branch=self._branch,
+        )
 
 
 def web_address(remote: str) -> str | None:

@@ -138,7 +138,16 @@ class TrackedRun:
             from dbt_ripple.openlineage.tracked_events import tracked_event
 
             return tracked_event(
-                state, at, run_id, job, declared, rows, parent, top, message, trace
+                state=state,
+                at=at,
+                run_id=run_id,
+                job=job,
+                declared=declared,
+                rows=rows,
+                parent=parent,
+                root=top,
+                message=message,
+                trace=trace,
             )
 
         BACKGROUND.put(make)

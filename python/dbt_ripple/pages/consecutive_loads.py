@@ -131,7 +131,7 @@ class LoadPair:
     def __init__(self, base: Load, head: Load) -> None:
         self.base, self.head = base, head
         self.changed_at = head.seen_at
-        kinds = dict(self._moved())
+        kinds = dict(self._changed_vertices())
         self.edges = self._edges(kinds)
         self.changes = {
             vertex: ChangedDefinition(
@@ -144,7 +144,7 @@ class LoadPair:
             for vertex, kind in kinds.items()
         }
 
-    def _moved(self) -> Iterable[tuple[Vertex, str]]:
+    def _changed_vertices(self) -> Iterable[tuple[Vertex, str]]:
         before, after = self.base.definitions, self.head.definitions
         for vertex, new in after.items():
             old = before.get(vertex)

@@ -79,14 +79,14 @@ def runs_of(loads: Sequence[Load]) -> list[NodeRun]:
             # A test with several parents does not say which one it is about.
             of = result.unique_id if node.resource_type not in CHECKS else None
             runs[key] = NodeRun(
-                result.unique_id,
-                load.target,
-                result.invocation_id,
-                as_utc(at),
-                result.status,
-                "slo" in (node.tags or "").split(","),
-                result.message,
-                of or (above[0] if len(above) == 1 else None),
+                unique_id=result.unique_id,
+                target=load.target,
+                invocation_id=result.invocation_id,
+                ran_at=as_utc(at),
+                status=result.status,
+                is_slo="slo" in (node.tags or "").split(","),
+                of_adapter=result.message,
+                node_id=of or (above[0] if len(above) == 1 else None),
             )
     return sorted(runs.values(), key=lambda run: (run.ran_at, run.invocation_id, run.unique_id))
 
@@ -176,16 +176,16 @@ def _failure(
     first = failed[0]
     cause = _cause(first, passed, changes)
     return FailuresInARow(
-        first.unique_id,
-        first.target,
-        first.node_id,
-        first.invocation_id,
-        first.ran_at,
-        failed[-1].ran_at,
-        passed.ran_at if passed else None,
-        ended.ran_at if ended else None,
-        cause[0] if cause else None,
-        cause[1] if cause else None,
+        unique_id=first.unique_id,
+        target=first.target,
+        node_id=first.node_id,
+        invocation_id=first.invocation_id,
+        opened_at=first.ran_at,
+        last_failed_at=failed[-1].ran_at,
+        last_passed_at=passed.ran_at if passed else None,
+        closed_at=ended.ran_at if ended else None,
+        cause=cause[0] if cause else None,
+        distance=cause[1] if cause else None,
     )
 
 

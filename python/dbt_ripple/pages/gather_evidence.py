@@ -73,7 +73,7 @@ def lineage_of(document: ProjectDocument, root: str, column: str | None) -> Line
         RippleError: it is a test.
     """
     if root not in document.nodes:
-        raise RippleError("evidence is of what holds data or reads it, and not of a test", root)
+        raise RippleError("evidence is about nodes that hold or read data, not about tests", root)
     if column is None:
         above = reach(root, {u: node.parents for u, node in document.nodes.items()})
         below = reach(root, {u: node.children for u, node in document.nodes.items()})
@@ -149,7 +149,7 @@ class Gathering:
     recorded: Recorded | None = None
     absent: list[Absent] = field(default_factory=list)
 
-    def say_unread(self, unread: Mapping[str, str]) -> None:
+    def add_unread(self, unread: Mapping[str, str]) -> None:
         """Say which models of the lineage tables could not be read, and why."""
         self.absent += [Absent(what=f"the model {name}", why=why) for name, why in unread.items()]
 
@@ -222,8 +222,10 @@ class _Builder:
         described = self._document.nodes[unique_id]
         node = self._project.nodes.get(unique_id)
         side, depth = self._lineage.sides[unique_id]
-        seen = self._analysis.nodes.get(unique_id)
-        prints = dict(zip(seen.columns, seen.fingerprints, strict=False)) if seen else {}
+        analysed = self._analysis.nodes.get(unique_id)
+        prints = (
+            dict(zip(analysed.columns, analysed.fingerprints, strict=False)) if analysed else {}
+        )
         by_name = {name.lower(): print_ for name, print_ in prints.items() if print_}
         part = None if self._lineage.columns is None else self._lineage.columns[unique_id]
         return EvidenceNode(
@@ -252,7 +254,7 @@ class _Builder:
             contract_versions=list(described.contract_versions),
             definition=self._definitions.get(unique_id),
             checksum=_checksum(node),
-            rows_fingerprint=(seen.rows_fingerprint or None) if seen else None,
+            rows_fingerprint=(analysed.rows_fingerprint or None) if analysed else None,
             status=described.status,
             reason=described.reason,
             columns=[

@@ -104,7 +104,14 @@ def series_of(report: ReportDocument) -> list[Series]:
     def state(title: str, meaning: str, name: str, top: float | None = 1.0) -> Series:
         values = column(name)
         spelled = percent if top == 1.0 else number
-        return Series(title, meaning, spelled, values, last(values), top)
+        return Series(
+            title=title,
+            meaning=meaning,
+            spelled=spelled,
+            values=values,
+            whole=last(values),
+            top=top,
+        )
 
     def sum_of(title: str, meaning: str, name: str) -> Series:
         values = column(name)
@@ -115,7 +122,7 @@ def series_of(report: ReportDocument) -> list[Series]:
     total_changes = sum(c or 0 for _, c in both)
     rate = sum(v or 0 for v, _ in both) / total_changes if total_changes else None
     radius, down = column("median_blast_radius"), _downtime(report)
-    known_radius = [value for value in radius if value is not None]
+    radii = [value for value in radius if value is not None]
     return [
         state(
             "Coverage",
@@ -167,7 +174,7 @@ def series_of(report: ReportDocument) -> list[Series]:
             "Assets that a change broke or may have changed: the middle of the week's changes; over all weeks, the largest of these.",
             number,
             radius,
-            max(known_radius, default=None),
+            max(radii, default=None),
         ),
     ]
 

@@ -47,14 +47,14 @@ def _as_broken(item: UnanalysedNode) -> UnanalysedNode:
 
 def _facts(summary: AnalysisCoverage) -> list[tuple[str, str]]:
     share = f" ({summary.analysed / summary.models:.0%})" if summary.models else ""
-    rows = summary.edges - summary.value_edges
+    indirect = summary.edges - summary.value_edges
     stages = ", ".join(f"{stage} {summary.seconds[stage]:.1f}" for stage in summary.seconds)
     return [
         ("analysed", f"{summary.analysed:,} of {count(summary.models, 'model')}{share}"),
         ("opaque", f"{len(summary.opaque):,}"),
         ("broken", f"{len(summary.broken):,}"),
         ("columns", f"{summary.columns:,}"),
-        ("edges", f"{summary.edges:,} ({summary.value_edges:,} value, {rows:,} influence)"),
+        ("edges", f"{summary.edges:,} ({summary.value_edges:,} DIRECT, {indirect:,} INDIRECT)"),
         ("seconds", f"{sum(summary.seconds.values()):.1f} ({stages})"),
     ]
 

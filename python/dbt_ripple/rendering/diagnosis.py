@@ -36,7 +36,7 @@ def _facts(diagnosis: Diagnosis, step: Step) -> Iterator[tuple[str, str]]:
         more = f" and {len(step.tests) - _SHOWN:,} more" if len(step.tests) > _SHOWN else ""
         tests = f"{count(len(step.tests), 'test')}, failed: {names}" if failed else names + more
         yield "guarded by", tests
-    elif diagnosis.guards_known(step):
+    elif diagnosis.can_be_tested(step):
         yield "guarded by", "no test"
     if step.owner:
         whose = (step.owner, step.owner_email, step.owner_channel)

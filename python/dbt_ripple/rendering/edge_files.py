@@ -37,8 +37,8 @@ def expressions_of(analysis: Analysis) -> Expressions:
     """The SQL behind each column of an analysis."""
     return {
         (unique_id, name.lower()): text
-        for unique_id, seen in analysis.nodes.items()
-        for name, text in zip(seen.columns, seen.expressions, strict=False)
+        for unique_id, analysed in analysis.nodes.items()
+        for name, text in zip(analysed.columns, analysed.expressions, strict=False)
         if text
     }
 

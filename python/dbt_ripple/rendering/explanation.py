@@ -21,7 +21,7 @@ def _spoken(step: PathStep, head: Project) -> str:
     return f"{name} (rows)" if step.column == "*rows*" else f"{name}.{step.column}"
 
 
-def _stood_and_stands(explanation: Explanation) -> tuple[list[str], list[str]]:
+def _before_and_after_lines(explanation: Explanation) -> tuple[list[str], list[str]]:
     """What base has at the beginning of the path and what head has, a line each."""
     before, after = explanation.before, explanation.after
     if len(before) == len(after) == 1:
@@ -30,7 +30,7 @@ def _stood_and_stands(explanation: Explanation) -> tuple[list[str], list[str]]:
     return [one_line(text) for text in before], [one_line(text) for text in after]
 
 
-def _grounds(explanation: Explanation, head: Project) -> Iterator[tuple[str, str]]:
+def _tests_behind(explanation: Explanation, head: Project) -> Iterator[tuple[str, str]]:
     """What a proven test rests on, and what blocks a blocked one."""
     for title, unique_ids in (
         ("rests on", explanation.facts),
@@ -68,10 +68,10 @@ def explanation_text(explanation: Explanation, head: Project) -> Iterator[str]:
             text += styled(f"  {one_line(step.expression)}", dim=True)
         yield text
         if depth == 0:
-            before, after = _stood_and_stands(explanation)
+            before, after = _before_and_after_lines(explanation)
             yield from (styled(f"      - {text}", fg="red") for text in before)
             yield from (styled(f"      + {text}", fg="green") for text in after)
-    yield from (f"  {title} {name}" for title, name in _grounds(explanation, head))
+    yield from (f"  {title} {name}" for title, name in _tests_behind(explanation, head))
     if explanation.not_proven:
         yield f"  not proven: {explanation.not_proven.message}"
 
@@ -95,11 +95,11 @@ def explanation_markdown(explanation: Explanation, head: Project) -> Iterator[st
     if explanation.before or explanation.after:
         yield ""
         yield "```diff"
-        before, after = _stood_and_stands(explanation)
+        before, after = _before_and_after_lines(explanation)
         yield from (f"- {text}" for text in before)
         yield from (f"+ {text}" for text in after)
         yield "```"
-    yield from (f"- {title} {code(name)}" for title, name in _grounds(explanation, head))
+    yield from (f"- {title} {code(name)}" for title, name in _tests_behind(explanation, head))
     if explanation.not_proven:
         yield ""
         yield f"Not proven: {prose(explanation.not_proven.message)}."

@@ -113,7 +113,7 @@ def new_findings(report: GateReport) -> list[Finding]:
 
 
 def known_findings(report: GateReport) -> str:
-    """What it found there and left alone: how much of each rule."""
+    """The findings that base has, too: how many of each rule."""
     rules = Counter(finding.rule for finding in report.findings if finding.level == "known")
     return ", ".join(f"{rule} {number:,}" for rule, number in rules.items())
 

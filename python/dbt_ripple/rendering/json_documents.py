@@ -326,10 +326,10 @@ def _complete(definition: dict[str, Any], type_: type[msgspec.Struct]) -> None:
         if field in meanings:
             definition["properties"][name] = {"description": meanings[field], **schema}
     for field, how in of_reasons(type_).items():
-        _say_reason(definition, names[field], how)
+        _describe_reason(definition, names[field], how)
 
 
-def _say_reason(definition: dict[str, Any], name: str, how: str) -> None:
+def _describe_reason(definition: dict[str, Any], name: str, how: str) -> None:
     """Say of a field that is a reason what stands for it (see `plain`)."""
     properties = definition["properties"]
     meaning = properties[name].get("description")

@@ -123,7 +123,10 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
             for u, tests in blocked.items()
         ],
     )
-    yield "proven", [(name(test.unique_id), _ground(test, name)) for test in selection.proven]
+    yield (
+        "proven",
+        [(name(test.unique_id), _proof_in_short(test, name)) for test in selection.proven],
+    )
     yield "not proven", _not_proven(selection)
     yield "to build", [(name(u), "") for u in selection.models]
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
@@ -145,7 +148,7 @@ def _not_proven(selection: Selection) -> list[tuple[str, str]]:
     return [(count(number, "test"), reason) for reason, number in reasons.most_common()]
 
 
-def _ground(test: ProvenTest, name: Callable[[str], str]) -> str:
+def _proof_in_short(test: ProvenTest, name: Callable[[str], str]) -> str:
     """What a proven test rests on, short: `explain` gives the whole argument."""
     if not test.facts:
         message = test.reason.message

@@ -300,7 +300,7 @@ def _resource_type(project: Project, unique_id: str) -> str:
     return node.resource_type if node else "relation"
 
 
-SEEN = "(see above)"
+SEE_ABOVE = "(see above)"
 """Stands after a vertex that was reached before: what follows it is shown there."""
 
 
@@ -422,7 +422,7 @@ def _drawn(line: Line, width: int | None) -> str:
         left = SQL_SHOWN if width is None else width - len(click.unstyle(text)) - len("  = ")
         if left >= _LEAST:
             text += f"  = {styled(one_line(line.expression, left), dim=True)}"
-    return f"{text} {styled(SEEN, dim=True)}" if line.seen else text
+    return f"{text} {styled(SEE_ABOVE, dim=True)}" if line.seen else text
 
 
 def _markdown(view: TraceView[Any]) -> Iterator[str]:
@@ -439,7 +439,7 @@ def _markdown(view: TraceView[Any]) -> Iterator[str]:
                 text += f" ({', '.join(line.kinds)})"
             if line.expression:
                 text += f": {code(one_line(line.expression))}"
-            yield f"{text} *{SEEN[1:-1]}*" if line.seen else text
+            yield f"{text} *{SEE_ABOVE[1:-1]}*" if line.seen else text
         if len(lines) == 1 and view.trace.depth != 0:
             yield f"  - {_nothing(view, direction)}"
 

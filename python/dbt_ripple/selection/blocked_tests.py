@@ -31,9 +31,9 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
     before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
     head = comparison.head
     broken: dict[str, None] = {}
-    for unique_id, seen in now.items():
+    for unique_id, analysed in now.items():
         then = before.get(unique_id)
-        if seen.status != "broken" or (then is not None and then.status == "broken"):
+        if analysed.status != "broken" or (then is not None and then.status == "broken"):
             continue
         # An ephemeral model is not built: what it is inlined into is.
         ephemeral = head.nodes[unique_id].is_ephemeral
@@ -70,7 +70,7 @@ def _unchanged_sources(comparison: Comparison) -> dict[str, list[CatalogColumn]]
 
 
 def _looked_for_on_base(comparison: Comparison, unique_id: str, names: list[str]) -> list[str]:
-    """Those of the names that the query looked for on base, too, and found.
+    """Of these names, those that the query named on base, too, and found there.
 
     Then no column that a source has got since the catalog was written can be meant, and the way the
     query comes to its names is one that was followed to the end.

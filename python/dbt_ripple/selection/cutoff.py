@@ -54,8 +54,8 @@ from dbt_ripple.selection.cutoff_answers import Answer, Question, Types
 from dbt_ripple.selection.cutoff_reads import KEEPS_ROWS, TABLES, CutoffReads, kind_of
 from dbt_ripple.selection.result import CutOff, RunTest, Selection, StoppedModel, StoppedTest
 
-CAN: Final = "can differ"
-SEEN: Final = "seen to differ"
+CAN_DIFFER: Final = "can differ"
+DIFFERS: Final = "seen to differ"
 """What a test that runs rests on."""
 
 
@@ -244,7 +244,7 @@ class Cutoff:
                         equal.append(relation)
                         continue
                     why = why or differs
-                    if self._was_seen(question):
+                    if self._is_observed(question):
                         seen.append(relation)
             if why is None and not equal:
                 why = "it is not known what changed it"
@@ -257,7 +257,7 @@ class Cutoff:
         return True
 
     def _whatever(self, unique_id: str) -> str | None:
-        """Why a model or test runs whatever is seen; None where that decides."""
+        """Why a model or test runs whatever the comparison shows; None if the comparison decides."""
         why = self.own(unique_id)
         if why is not None:
             return why
@@ -272,7 +272,7 @@ class Cutoff:
                 return f"{self._name(relation)} changed, and is not built here"
         return None
 
-    def _was_seen(self, question: Question) -> bool:
+    def _is_observed(self, question: Question) -> bool:
         answer = self.answers.get(question.relation)
         why = answer.unequal.get(question) if answer is not None else None
         return why is not None and why.seen
@@ -455,7 +455,7 @@ class Cutoff:
         return None
 
     def _is_whole(self, relation: str) -> bool:
-        """Whether both sides of an incremental model are all that its query gives."""
+        """Whether an incremental model holds all rows of its query, on both sides."""
         if relation in self.grown:
             return False
         return self.anew or not (
@@ -464,7 +464,7 @@ class Cutoff:
         )
 
     def unsettled(self, relation: str) -> str | None:
-        """Why a relation may come out otherwise each time it is built."""
+        """Why a relation may differ each time it is built."""
         if self.head.nodes[relation].resource_type == "seed":
             return None
         for side in (0, 1):
@@ -476,7 +476,7 @@ class Cutoff:
         return None
 
     def _unsettled_above(self, side: int, relation: str) -> Nondeterminism | None:
-        """What of that is in what it reads: in views, and in what else is built here."""
+        """The same because of what it reads: views, and what else is built here."""
         project = (self.base, self.head)[side]
         seen = {relation}
         ahead = [(relation, False)]
@@ -497,7 +497,7 @@ class Cutoff:
         return None
 
     def repeatable(self, side: int, unique_id: str) -> Nondeterminism | None:
-        """Why a node's SQL may give other rows of the same bags of rows, on base or on head."""
+        """Why a node's SQL may return other rows for the same input rows, on base or on head."""
         key = (side, unique_id)
         if key not in self._repeatable:
             reason = self._unrepeatable(side, unique_id, frozenset())
@@ -542,7 +542,7 @@ class Cutoff:
             tests=[
                 RunTest(
                     **msgspec.structs.asdict(selected[test]),
-                    rests_on=SEEN if test in decided.seen else CAN,
+                    rests_on=DIFFERS if test in decided.seen else CAN_DIFFER,
                     because=decided.built[test],
                     relations=decided.seen.get(test, []),
                 )

@@ -87,9 +87,9 @@ class CutoffReads:
                         columns.add(column.lower())
         read: dict[str, Columns] = {u: frozenset(columns) for u, columns in read_of.items()}
         node = self.head.nodes[unique_id]
-        blind = kind_of(node) in KEEPS_ROWS or not self.is_seen(unique_id)
+        blind = kind_of(node) in KEEPS_ROWS or not self.is_analysed(unique_id)
         for relation in self.above(unique_id):
-            if relation not in read or blind or not self.is_seen(relation):
+            if relation not in read or blind or not self.is_analysed(relation):
                 read[relation] = ALL  # it is read otherwise than by name, or in a hidden branch
         self._reads[unique_id] = read
         return read
@@ -110,15 +110,15 @@ class CutoffReads:
             sides.append({child: list(read) for child, read in edges.items()})
         return sides[0], sides[1]
 
-    def is_seen(self, unique_id: str) -> bool:
+    def is_analysed(self, unique_id: str) -> bool:
         """Whether it is known, of either side, which columns a node has and which it reads."""
         return all(self.status(side, unique_id) in ("analysed", "leaf") for side in (0, 1))
 
     def status(self, side: int, unique_id: str) -> str:
         """How far a node or test could be analysed; "leaf" of what has no SQL."""
         analysis = self.analyses[side]
-        seen = analysis.nodes.get(unique_id) or analysis.tests.get(unique_id)
-        return seen.status if seen is not None else "leaf"
+        analysed = analysis.nodes.get(unique_id) or analysis.tests.get(unique_id)
+        return analysed.status if analysed is not None else "leaf"
 
     def is_unknown(self, unique_id: str) -> bool:
         """Whether it is not known what a node's SQL reads, or what else is in it.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import msgspec
 
 from dbt_ripple.artifacts import Node, Project, did_you_mean
@@ -15,7 +13,7 @@ from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.lineage_tests import lineage_tests
-from dbt_ripple.graph.traversal import reach
+from dbt_ripple.graph.traversal import breadth_first_tree, reach
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import Selection
 
@@ -122,18 +120,18 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     if selected is not None:
         explanation.verdict, explanation.reason = "selected", selected.reason
         explanation.not_proven = selected.not_proven
-        _put_way(explanation, comparison, texts, _nearest_moved(comparison, unique_id))
+        _put_way(explanation, comparison, texts, _nearest_changed(comparison, unique_id))
     elif proven is not None:
         explanation.verdict, explanation.reason, explanation.facts = (
             "proven",
             proven.reason,
             proven.facts,
         )
-        _put_way(explanation, comparison, texts, _nearest_moved(comparison, unique_id))
+        _put_way(explanation, comparison, texts, _nearest_changed(comparison, unique_id))
     elif blocked is not None:
         explanation.verdict, explanation.reason = "blocked", blocked.reason
         explanation.blocked_by = blocked.blocked_by
-        _put_way(explanation, comparison, texts, _nearest_moved(comparison, unique_id))
+        _put_way(explanation, comparison, texts, _nearest_changed(comparison, unique_id))
     elif test.resource_type == "unit_test":
         if unique_id in selection.unit_tests:
             explanation.verdict = "selected"
@@ -145,7 +143,7 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     return explanation
 
 
-def _nearest_moved(comparison: Comparison, test: str) -> Vertex | None:
+def _nearest_changed(comparison: Comparison, test: str) -> Vertex | None:
     predecessors = comparison.predecessors
     depth: dict[Vertex, int] = {}
     for vertex, before in predecessors.items():
@@ -153,8 +151,8 @@ def _nearest_moved(comparison: Comparison, test: str) -> Vertex | None:
     analysis = comparison.head_analysis
     read = [(node, column) for t, node, column in analysis.test_columns if t == test]
     above = [vertex for vertex in read if vertex in depth]
-    if not above and (seen := analysis.tests.get(test)) is not None:
-        above = [vertex for vertex in depth if vertex[0] in seen.introspects]
+    if not above and (analysed := analysis.tests.get(test)) is not None:
+        above = [vertex for vertex in depth if vertex[0] in analysed.introspects]
     return min(above, key=depth.__getitem__, default=None)
 
 
@@ -167,7 +165,7 @@ def _put_way(
             way.append(before)
         way.reverse()
         explanation.path = [_step(texts, step) for step in way]
-        explanation.before, explanation.after = _stood_and_stands(comparison, texts, way[0])
+        explanation.before, explanation.after = _values_before_and_after(comparison, texts, way[0])
     elif explanation.unique_id in comparison.base.nodes:
         then, now = (texts.of(side, explanation.unique_id) for side in (0, 1))
         explanation.before = list((then.clauses - now.clauses).elements())
@@ -186,7 +184,7 @@ def _step(texts: Texts, vertex: Vertex) -> PathStep:
     return PathStep(unique_id=unique_id, column=column, expression=expression)
 
 
-def _stood_and_stands(
+def _values_before_and_after(
     comparison: Comparison, texts: Texts, vertex: Vertex
 ) -> tuple[list[str], list[str]]:
     unique_id, column = vertex
@@ -219,7 +217,7 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> Reason:
 
 
 def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:
-    """Where the ripple stopped above a test that is not impacted."""
+    """Explain where the change stops having an effect above a test that is not impacted."""
     head = comparison.head
     asked = lineage_tests(head, [test])
     if asked and comparison.changed:
@@ -245,23 +243,17 @@ def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, tes
     for edge in analysis.edges:
         parents.setdefault((edge[2], edge[3]), []).append((edge[0], edge[1]))
     start = [(node, column) for t, node, column in analysis.test_columns if t == test.unique_id]
-    below: dict[Vertex, Vertex | None] = dict.fromkeys(start)
-    queue = deque(start)
-    while queue:
-        vertex = queue.popleft()
-        if vertex in comparison.changed_vertices:
-            equal = below[vertex]
-            explanation.path = [_step(texts, vertex)]
-            reader = _spoken(head, equal) if equal is not None else "the test"
-            if equal is not None:
-                explanation.path.append(_step(texts, equal))
-            explanation.reason = Code.EQUAL_AGAIN(reader=reader, changed=_spoken(head, vertex))
-            explanation.before, explanation.after = _stood_and_stands(comparison, texts, vertex)
-            return
-        for parent in parents.get(vertex, ()):
-            if parent not in below:
-                below[parent] = vertex
-                queue.append(parent)
+    below = breadth_first_tree(start, parents)
+    nearest = next((vertex for vertex in below if vertex in comparison.changed_vertices), None)
+    if nearest is not None:
+        equal = below[nearest]
+        explanation.path = [_step(texts, nearest)]
+        reader = _spoken(head, equal) if equal is not None else "the test"
+        if equal is not None:
+            explanation.path.append(_step(texts, equal))
+        explanation.reason = Code.EQUAL_AGAIN(reader=reader, changed=_spoken(head, nearest))
+        explanation.before, explanation.after = _values_before_and_after(comparison, texts, nearest)
+        return
     nearest_changed = changed[0]
     change = comparison.changed[nearest_changed]
     columns = [column for _, column in change.vertices()] or change.removed or change.added

@@ -9,7 +9,7 @@ from dbt_ripple.reasons import Code, Reason
 
 
 class ImpactPaths:
-    """The ways a comparison's changes went.
+    """The paths along which the changes of a comparison spread.
 
     Attributes:
         predecessors: each moved vertex with the one before it on a shortest way; None where a change
@@ -34,9 +34,9 @@ class ImpactPaths:
                     if nearest_vertex is None or depth[vertex] < depth[nearest_vertex]:
                         nearest[test] = vertex
             for test in impacted:
-                seen = self.comparison.head_analysis.tests.get(test)
-                if test not in nearest and seen is not None and seen.introspects:
-                    above = [v for v in depth if v[0] in seen.introspects]
+                analysed = self.comparison.head_analysis.tests.get(test)
+                if test not in nearest and analysed is not None and analysed.introspects:
+                    above = [v for v in depth if v[0] in analysed.introspects]
                     if above:
                         nearest[test] = min(above, key=depth.__getitem__)
         reasons = {}

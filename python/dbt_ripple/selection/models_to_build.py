@@ -45,7 +45,7 @@ def to_build(comparison: Comparison) -> list[str]:
     unique_ids = {*comparison.changed, *edited_alike(comparison), *built_otherwise(comparison)}
     unique_ids |= set(reordered(comparison))
     unique_ids |= set(changed_functions(comparison))
-    unique_ids |= {child for child, *_ in named_in_vain(comparison, ("model", "snapshot"))}
+    unique_ids |= {child for child, *_ in naming_changed_columns(comparison, ("model", "snapshot"))}
     for unique_id in list(unique_ids):
         if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
             unique_ids |= inlined_by(head, unique_id)[0]
@@ -62,23 +62,24 @@ def changed_functions(comparison: Comparison) -> Iterator[str]:
 
 
 def reordered(comparison: Comparison) -> Iterator[str]:
-    """What hands its rows on in another order to something that moved."""
+    """The nodes that pass on their rows in another order to something that moved."""
     before, now = comparison.base_analysis, comparison.head_analysis
     others = [
         unique_id
-        for unique_id, seen in now.nodes.items()
+        for unique_id, analysed in now.nodes.items()
         if unique_id not in comparison.changed
         and (then := before.nodes.get(unique_id)) is not None
-        and then is not seen
-        and (then.order, then.incidental) != (seen.order, seen.incidental)
+        and then is not analysed
+        and (then.order, then.incidental) != (analysed.order, analysed.incidental)
     ]
     if not others:
         return
     changed = set(comparison.changed)
-    for test, seen in now.tests.items():
+    for test, analysed in now.tests.items():
         then = before.tests.get(test)
         if then is not None and (
-            then.rows_fingerprint != seen.rows_fingerprint or then.fingerprints != seen.fingerprints
+            then.rows_fingerprint != analysed.rows_fingerprint
+            or then.fingerprints != analysed.fingerprints
         ):
             changed.add(test)
     for unique_id in others:
@@ -163,10 +164,10 @@ def edited_alike(comparison: Comparison) -> list[str]:
     )
 
 
-def named_in_vain(
+def naming_changed_columns(
     comparison: Comparison, resource_types: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """What names a changed column of a relation it reads, though no vertex of its own moved.
+    """The nodes that name a changed column of a relation they read, though no vertex of theirs moved.
 
     Also one that is gone, where its engine does not look into that part of the query.
 
@@ -175,10 +176,10 @@ def named_in_vain(
     Returns:
         The unique_id of what names it, the relation's, and the column's.
     """
-    head, seen = comparison.head, comparison.head_analysis
+    head, head_analysis = comparison.head, comparison.head_analysis
 
     def unresolved_names(unique_id: str) -> set[str]:
-        analysis = seen.nodes.get(unique_id) or seen.tests.get(unique_id)
+        analysis = head_analysis.nodes.get(unique_id) or head_analysis.tests.get(unique_id)
         return {
             name.rpartition(".")[2].lower()
             for name in (analysis.unresolved_names if analysis else ())
@@ -209,7 +210,7 @@ def named_in_vain(
 
 
 def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, Reason]:
-    """Tests whose answer cannot have moved, but that may have stopped to be queries.
+    """Tests whose result cannot have changed, but whose SQL may no longer compile.
 
     For relations building shows it; for a test, only running it. These are tests of which an edit
     made the text compute something else than before, or be written as an engine may not take it,
@@ -247,7 +248,7 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
             or not is_plainly_written(now, dialect)
         ):
             chosen[unique_id] = Code.TEXT_CHANGED()
-    named = [n for n in named_in_vain(comparison, ("test",)) if n[0] not in running]
+    named = [n for n in naming_changed_columns(comparison, ("test",)) if n[0] not in running]
     if named:
         # A name that the test makes something of is seen: the column it stands for has not moved.
         read = {(test, c.lower()) for test, _, c in comparison.head_analysis.test_columns}

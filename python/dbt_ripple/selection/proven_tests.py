@@ -146,13 +146,13 @@ class _Proofs:
         before, now = comparison.base_analysis, comparison.head_analysis
         unmoved = frozenset(
             unique_id
-            for unique_id, seen in now.nodes.items()
+            for unique_id, analysed in now.nodes.items()
             if unique_id not in comparison.changed
             and (then := before.nodes.get(unique_id)) is not None
             and (
-                then is seen
+                then is analysed
                 or (then.status, then.order, then.incidental)
-                == (seen.status, seen.order, seen.incidental)
+                == (analysed.status, analysed.order, analysed.incidental)
             )
         )
         settled = frozenset(self.settled())
@@ -197,12 +197,12 @@ class _Proofs:
         self.blurred = {
             unique_id
             for unique_id, change in comparison.changed.items()
-            if (seen := now.nodes.get(unique_id)) is not None
+            if (analysed := now.nodes.get(unique_id)) is not None
             and (
-                seen.status in ("opaque", "broken")
-                or (seen.introspects and unique_id not in settled)
+                analysed.status in ("opaque", "broken")
+                or (analysed.introspects and unique_id not in settled)
             )
-            and (change.redefined or change.added or change.removed or not seen.columns)
+            and (change.redefined or change.added or change.removed or not analysed.columns)
         }
 
     def loaded_on_base(self) -> list[str]:
@@ -218,7 +218,7 @@ class _Proofs:
         return [node.unique_id for node in base.of_type("seed") if node.unique_id in done]
 
     def settled(self) -> Iterator[str]:
-        """The nodes and tests that look at the warehouse, and whose compiled SQL is the truth.
+        """The nodes and tests that query the warehouse, and whose compiled SQL is what will run.
 
         What they look at is the same on both sides, and it was there when head was compiled: where
         its relations have base's names, as base has built them; else head's SQL is base's. Where
@@ -229,15 +229,15 @@ class _Proofs:
         before, now = comparison.base_analysis, comparison.head_analysis
         names: dict[str, str] | None = None
         for sides in ((before.nodes, now.nodes), (before.tests, now.tests)):
-            for unique_id, seen in sides[1].items():
+            for unique_id, analysed in sides[1].items():
                 then = sides[0].get(unique_id)
                 if (
-                    not seen.introspects
+                    not analysed.introspects
                     or then is None
                     or then.status != "analysed"
-                    or seen.status != "analysed"
+                    or analysed.status != "analysed"
                     or then.reason
-                    or seen.reason
+                    or analysed.reason
                 ):
                     continue
                 there, here = base.nodes[unique_id], head.nodes[unique_id]
@@ -246,12 +246,12 @@ class _Proofs:
                 names = other_names(base, head) if names is None else names
                 there_sql, here_sql = there.compiled_code or "", here.compiled_code or ""
                 introspected = {
-                    base.nodes[u].relation_name for u in seen.introspects if u in base.nodes
+                    base.nodes[u].relation_name for u in analysed.introspects if u in base.nodes
                 }
                 same_names = introspected.isdisjoint(names)
                 if (
-                    then.introspection_fingerprint == seen.introspection_fingerprint
-                    and then.introspects == seen.introspects
+                    then.introspection_fingerprint == analysed.introspection_fingerprint
+                    and then.introspects == analysed.introspects
                 ):
                     if same_names or rename(there_sql, names) == here_sql:
                         yield unique_id
@@ -397,17 +397,17 @@ class _Proofs:
     def followed(self, test: str) -> TestRows | None:
         """A test's rows on head; None where they are not known."""
         head = self.comparison.head
-        seen = self.comparison.head_analysis.tests.get(test)
-        if test not in head.nodes or seen is None or seen.status != "analysed":
+        analysed = self.comparison.head_analysis.tests.get(test)
+        if test not in head.nodes or analysed is None or analysed.status != "analysed":
             return None
         if self.blurred and not self.blurred.isdisjoint(self.above(test)):
             return None
         return self.head.rows_of(test)
 
     def argument(self, test: str) -> _Argument | None:
-        """Why a test cannot fail on head unless one of its grounds does; None where it might."""
+        """Why a test cannot fail on head unless a test that it rests on fails; None if it might."""
         head = self.comparison.head
-        then_seen = self.comparison.base_analysis.tests.get(test)
+        then_analysed = self.comparison.base_analysis.tests.get(test)
         now = self.followed(test)
         if now is None:
             return None
@@ -417,7 +417,7 @@ class _Proofs:
         if now.facts.empty is not None and _passes_without_rows(head.nodes[test]):
             # It may not have run on base. Where it failed there, that it is mended has to be seen.
             return None if test in self.failed else _Argument(steps, True)
-        if self.rows(test) is None or then_seen is None or then_seen.status != "analysed":
+        if self.rows(test) is None or then_analysed is None or then_analysed.status != "analysed":
             return None
         then = self.base.rows_of(test)
         if then is None:
@@ -442,14 +442,16 @@ class _Proofs:
         if test not in base.nodes or test not in self.comparison.base_analysis.tests:
             return Code.NOT_ON_BASE()
         if self.rows(test) is None:
-            return self.what_base_says(test)
+            return self.result_on_base(test)
         for side, analysis in (
             ("base", self.comparison.base_analysis),
             ("head", self.comparison.head_analysis),
         ):
-            seen = analysis.tests[test]
-            if seen.status != "analysed":
-                return Code.NOT_FOLLOWED(side=side, because=seen.reason or Code.NO_REASON_GIVEN())
+            analysed = analysis.tests[test]
+            if analysed.status != "analysed":
+                return Code.NOT_FOLLOWED(
+                    side=side, because=analysed.reason or Code.NO_REASON_GIVEN()
+                )
         above = list(self.above(test))
         for unique_id in above:
             if self.writes_otherwise(unique_id):
@@ -485,7 +487,7 @@ class _Proofs:
         ]
         return len(hooks) == 1 or (len(hooks) == 2 and hooks[0] != hooks[1])
 
-    def what_base_says(self, test: str) -> Reason:
+    def result_on_base(self, test: str) -> Reason:
         """Why a test is not known to have passed on base."""
         base = self.comparison.base
         results = [r for r in base.run_results if r.unique_id == test]
@@ -501,11 +503,11 @@ class _Proofs:
     def why_blurred(self, unique_id: str) -> Reason:
         """Why nothing is known of the rows below a relation."""
         name = self.comparison.head.nodes[unique_id].display_name
-        seen = self.comparison.head_analysis.nodes[unique_id]
-        because = seen.reason or Code.NO_REASON_GIVEN()
-        if seen.status == "broken":
+        analysed = self.comparison.head_analysis.nodes[unique_id]
+        because = analysed.reason or Code.NO_REASON_GIVEN()
+        if analysed.status == "broken":
             return Code.CANNOT_BE_BUILT(name=name, because=because)
-        if seen.status == "opaque":
+        if analysed.status == "opaque":
             return Code.NOT_ANALYSED(name=name, because=because)
         if hooks_of(self.comparison.head.nodes[unique_id]):
             return Code.HOOKS_READ(name=name)
@@ -514,7 +516,7 @@ class _Proofs:
     def of_its_own(self, test: str) -> Reason | None:
         node = self.comparison.head.nodes[test]
         if self.head.linker.context.config_fingerprints.of(node):
-            return Code.MACRO_STANDS_IN()
+            return Code.MACRO_REPLACED()
         if self.comparison.head_analysis.tests[test].introspects:
             return Code.QUERIES_OR_READS_UNNAMED()
         return None
@@ -571,7 +573,7 @@ class _Proofs:
         return Code.PROVEN(because=parts)
 
     def lookers(self, proven: dict[str, _Argument]) -> dict[str, dict[str, str]]:
-        """For each proven test the views that moved under it, and of each what runs it.
+        """For each proven test the changed views that it reads, and what executes each of them.
 
         To build a view does not run its query, so a mistake that only shows when it runs (a cast
         that fails) would go by unseen. What runs it is a test, or a table that is built and keeps
@@ -580,7 +582,7 @@ class _Proofs:
         """
         result: dict[str, dict[str, str]] = {}
         # The last first: who looks at a view looks at those below it.
-        for view in reversed(list(self.moved_views())):
+        for view in reversed(list(self.changed_views())):
             tests = self.readers(view)
             unseen = []
             for test in tests:
@@ -618,7 +620,7 @@ class _Proofs:
     def runs_on_head(self, test: str) -> bool:
         return self.running(test) and (self.runs is None or self.runs(test))
 
-    def moved_views(self) -> Iterator[str]:
+    def changed_views(self) -> Iterator[str]:
         nodes = self.comparison.head.nodes
         for unique_id in self.comparison.changed:
             node = nodes.get(unique_id)

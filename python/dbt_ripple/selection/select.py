@@ -21,6 +21,7 @@ from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.lineage_tests import lineage_tests
 from dbt_ripple.graph.node_properties import of_test
+from dbt_ripple.graph.traversal import breadth_first_tree, reach_all
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.blocked_tests import blocked_tests
 from dbt_ripple.selection.impact_paths import ImpactPaths
@@ -97,7 +98,7 @@ def select_from(
     assume_passed: bool = False,
     cache: Cache | None = None,
 ) -> Selection:
-    """The selection of a comparison that is at hand; arguments as in `select`."""
+    """The selection for a comparison that was made already; arguments as in `select`."""
     head = comparison.head
     impacted = impacted_tests(comparison)
     wanted = dict(tests_of_critical(comparison, critical)) if critical is not None else {}
@@ -184,18 +185,10 @@ def select_from(
 def state_modified(base: Project, head: Project, only: Collection[str] | None = None) -> Selection:
     """What dbt's ``state:modified+`` would run and build, in the form of a selection."""
     changed = modified(base, head)
-    origin: dict[str, str] = {
-        unique_id: unique_id for unique_id in head.nodes if unique_id in changed
-    }
-    frontier = list(origin)
-    while frontier:
-        following = []
-        for unique_id in frontier:
-            for child in head.children.get(unique_id, ()):
-                if child not in origin:
-                    origin[child] = origin[unique_id]
-                    following.append(child)
-        frontier = following
+    origin: dict[str, str] = {}
+    starts = [unique_id for unique_id in head.nodes if unique_id in changed]
+    for unique_id, before in breadth_first_tree(starts, head.children).items():
+        origin[unique_id] = unique_id if before is None else origin[before]
     tests = [
         SelectedTest(
             unique_id=unique_id,
@@ -343,19 +336,14 @@ def _counts_by_name(test: Node) -> bool:
 def tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, Reason]]:
     """The tests of critical nodes that are changed, or stand below what is, each with the reason."""
     head = comparison.head
-    below = {unique_id for unique_id in comparison.changed if unique_id in head.nodes}
-    waiting = [*below, *comparison.removed]
-    while waiting:
-        for child in head.children.get(waiting.pop(), ()):
-            if child not in below:
-                below.add(child)
-                waiting.append(child)
+    below = reach_all([*comparison.changed, *comparison.removed], head.children)
     wanted = {
         unique_id: (Code.CRITICAL if unique_id in comparison.changed else Code.CRITICAL_BELOW)(
             name=head.nodes[unique_id].display_name, criticality=tier
         )
         for unique_id in below
-        if (criticality(head.nodes[unique_id]) or "").lower() == tier.lower()
+        if unique_id in head.nodes
+        and (criticality(head.nodes[unique_id]) or "").lower() == tier.lower()
     }
     if not wanted:
         return
@@ -370,10 +358,10 @@ def _opaque(comparison: Comparison) -> list[Opaque]:
     opaque: dict[str, Opaque] = {}
     sides = (("head", comparison.head_analysis), ("base", comparison.base_analysis))
     for side, analysis in sides:
-        for unique_id, seen in (*analysis.nodes.items(), *analysis.tests.items()):
-            if seen.status != "opaque":
+        for unique_id, analysed in (*analysis.nodes.items(), *analysis.tests.items()):
+            if analysed.status != "opaque":
                 continue
-            reason = seen.reason or Code.NO_REASON_GIVEN()
+            reason = analysed.reason or Code.NO_REASON_GIVEN()
             on_head = opaque.get(unique_id)
             if on_head is None:
                 there = Code.ON_SIDE(side=side, because=reason)

@@ -155,7 +155,7 @@ def get_session(
     remote: str | None = None,
     *,
     config: Mapping[str, str] | None = None,
-    say: Callable[[str], None] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> SparkSession:
     """The Spark session to work on, proven to answer and to have a catalog.
 
@@ -165,7 +165,7 @@ def get_session(
         config: settings of a session that is started here, as dbt would start it. Without them, an
             embedded one that nobody has configured keeps its files below ``target``, which git
             ignores.
-        say: told which Spark is started on which Java.
+        report: is called with a sentence on which Spark is started on which Java.
 
     Returns:
         The session already active in this process, else a new one: Spark Connect, on the master, or
@@ -201,8 +201,8 @@ def get_session(
             _quiet_log()
             for key, value in (_in_target() if config is None else {}).items():
                 builder = builder.config(key, value)
-        if say:
-            say(f"Spark {'.'.join(map(str, version))} on {java}")
+        if report:
+            report(f"Spark {'.'.join(map(str, version))} on {java}")
     # Bars of stages, which Spark sends into pipes and logs, too.
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     return _start(builder, master)

@@ -117,7 +117,7 @@ def test_text_is_short_and_says_what_to_do_next() -> None:
         "  opaque    1",
         "  broken    1",
         "  columns   5",
-        "  edges     2 (1 value, 1 influence)",
+        "  edges     2 (1 DIRECT, 1 INDIRECT)",
         "  seconds   2.0 (read 0.2, parse 1.2, link 0.5)",
         "",
         "Opaque: every column is taken to depend on all that its parents hold",

@@ -156,7 +156,7 @@ def test_an_incident_names_the_dags_and_their_runs(declared: Shell) -> None:
     (job,) = [job for job in document["jobs"] if job["name"] == "load_orders"]
     assert (job["status"], job["run_id"]) == ("error", RUNS[1][2])
     assert job["last_success"]["invocation_id"] == RUNS[0][2]
-    assert job["last_success"]["told_by"] == "events"
+    assert job["last_success"]["reported_by"] == "events"
     # Its run failed: that may be the cause.
     first = document["suspects"][0]
     assert (first["name"], first["kind"]) == ("load_orders", "failure")

@@ -201,7 +201,7 @@ def test_incident_asks_the_tables_of_this_project_or_of_another(
 
     asked: list[Path] = []
 
-    def ask(folder: Path, *_: object) -> FromTables:
+    def ask(folder: Path, **_: object) -> FromTables:
         asked.append(folder.resolve())
         return FromTables()
 

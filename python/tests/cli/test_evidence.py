@@ -205,7 +205,7 @@ def test_verify_and_its_digest(shell: Shell) -> None:
     [
         (("stg_order", "-o", "new"), "stg_orders"),
         (("stg_orders.amont", "-o", "new"), "did you mean amount"),
-        ((UNIQUE, "-o", "new"), "not of a test"),
+        ((UNIQUE, "-o", "new"), "not about tests"),
         ((STG, "-o", "target"), "not empty"),
         ((STG, "-o", "target/manifest.json"), "is not a folder"),
         ((STG, "-o", "target/manifest.json/pack"), "target/manifest.json/pack"),

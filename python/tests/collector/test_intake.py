@@ -24,6 +24,11 @@ def read(value: Any, **limits: int) -> Any:
     return json.loads(read_event(text, Limits(**limits)))
 
 
+def accepted(event: dict[str, Any]) -> bool:
+    """Whether an event is stored as it was sent."""
+    return bool(read(event) == event)
+
+
 def refused(value: Any, **limits: int) -> tuple[str, list[tuple[str, str]], str]:
     with pytest.raises(RefusedError) as error:
         read(value, **limits)
@@ -86,7 +91,7 @@ def test_what_is_no_json(body: bytes, reason: str, message: str) -> None:
 
 
 def test_brackets_in_strings_are_not_nested() -> None:
-    read(with_facet("ours", {**BASE, "x": "[" * 1000 + '\\"' + "{" * 1000}))
+    assert accepted(with_facet("ours", {**BASE, "x": "[" * 1000 + '\\"' + "{" * 1000}))
 
 
 def test_as_deep_as_may_be() -> None:
@@ -157,10 +162,10 @@ class TestFacets:
     wrong: ClassVar = {**BASE, "query": 3}
 
     def test_an_unknown_one_passes(self) -> None:
-        read(with_facet("my_sql", self.wrong))
+        assert accepted(with_facet("my_sql", self.wrong))
 
     def test_a_known_one_elsewhere_passes(self) -> None:
-        read(with_facet("sql", self.wrong, "run"))
+        assert accepted(with_facet("sql", self.wrong, "run"))
 
     def test_any_facet_says_who_made_it(self) -> None:
         _, problems, _ = refused(with_facet("my_sql", {"_producer": "https://example.com/p"}))
@@ -174,14 +179,14 @@ class TestFacets:
     @pytest.mark.parametrize("version", ["1-1-1", "1-99-0", "2-0-0", "0-1-0"])
     def test_a_version_that_we_do_not_have(self, version: str) -> None:
         url = f"{SPEC}/{version}/SQLJobFacet.json#/$defs/SQLJobFacet"
-        read(with_facet("sql", {**self.wrong, "_schemaURL": url}))
+        assert accepted(with_facet("sql", {**self.wrong, "_schemaURL": url}))
 
     def test_a_deleted_one(self) -> None:
-        read(with_facet("sql", {**BASE, "_deleted": True}))
+        assert accepted(with_facet("sql", {**BASE, "_deleted": True}))
 
     def test_a_uri_of_a_facet_may_be_an_address_of_git(self) -> None:
         location = {**BASE, "type": "git", "url": "git@example.com:shop/dbt.git"}
-        read(with_facet("sourceCodeLocation", location))
+        assert accepted(with_facet("sourceCodeLocation", location))
 
     def test_lineage_is_another_facet_of_a_job_than_of_a_dataset(self) -> None:
         assert refused(with_facet("lineage", BASE))[1][0][0] == "/job/facets/lineage"

@@ -199,7 +199,7 @@ def change(name: str, hours: float, **more: Any) -> TableChange:
 
 def test_what_the_tables_date_is_ordered_by_when() -> None:
     passed = {
-        TEST: LastSuccess(at=AT - timedelta(hours=30), invocation_id="good", told_by="tables")
+        TEST: LastSuccess(at=AT - timedelta(hours=30), invocation_id="good", reported_by="tables")
     }
     tables = FromTables(
         changes=[change("mid", -40), change("stg", -2), change("daily", 1, column="total")],
@@ -214,7 +214,7 @@ def test_what_the_tables_date_is_ordered_by_when() -> None:
         "in_use_when_it_passed",
     ]
     first = found.suspects[0]
-    assert (first.git_sha, first.told_by, first.recent) == ("abc", ["tables"], True)
+    assert (first.git_sha, first.reported_by, first.recent) == ("abc", ["tables"], True)
     assert found.failed[0].last_passed == passed[TEST]
     # Older than --since, and since it last passed: it can be the cause, and comes after what is newer.
     tables.changes = [change("mid", -29, depth=1), change("stg", -2)]
@@ -225,7 +225,7 @@ def test_what_the_tables_date_is_ordered_by_when() -> None:
     # What the older artifacts know, too, is one cause; they give no other date.
     found = of(world(EDITED_STG), world(), tables=FromTables(changes=[change("stg", -2)]))
     (suspect,) = found.suspects
-    assert (suspect.told_by, len(suspect.changes)) == (["state", "tables"], 1)
+    assert (suspect.reported_by, len(suspect.changes)) == (["state", "tables"], 1)
 
 
 def test_a_promise_that_is_not_kept_comes_first_at_one_distance() -> None:

@@ -476,8 +476,8 @@ def test_a_long_ring_is_no_deep_call() -> None:
 
 def moved(then: str, now: str, of: Project | None = None) -> dict[str, set[str]]:
     of = of or shop()
-    moved_columns = declared_otherwise(of, of, assets(then), assets(now), lambda: analyse(of))
-    return {u: set(names) for u, names in moved_columns.items()}
+    changed_columns = declared_otherwise(of, of, assets(then), assets(now), lambda: analyse(of))
+    return {u: set(names) for u, names in changed_columns.items()}
 
 
 def picked(then: str, now: str) -> Sequence[str]:

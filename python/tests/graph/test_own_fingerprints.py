@@ -30,15 +30,15 @@ def side(stg: str = STG, top: str = TOP, test: str = "", **more: Any) -> Project
 
 def moved(before: Analysis, now: Analysis) -> set[str]:
     """What differs of itself: ``node.column``, ``node`` for its rows."""
-    moved_columns = set()
+    changed_columns = set()
     for unique_id, own in now.own.items():
         name = unique_id.rpartition(".")[2]
         then = before.own[unique_id]
-        moved_columns |= {name} if then.rows != own.rows else set()
-        moved_columns |= {
+        changed_columns |= {name} if then.rows != own.rows else set()
+        changed_columns |= {
             f"{name}.{c}" for c, fp in own.columns.items() if then.columns.get(c) != fp
         }
-    return moved_columns
+    return changed_columns
 
 
 def analysed(*args: Any, cache: Cache | None = None, **kwargs: Any) -> Analysis:

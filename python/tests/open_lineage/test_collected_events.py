@@ -184,7 +184,7 @@ def test_columns_without_kinds_are_believed_and_more_may_be_read(tmp_path: Path)
     )
     seen = lineage.analysis.nodes["asset.airflow.load_orders.load"]
     assert seen.status == "opaque"
-    assert seen.reason is not None and seen.reason.code.value == "kinds_not_told"
+    assert seen.reason is not None and seen.reason.code.value == "kinds_missing"
     # What the parser could give no name is one of the columns that it does not name.
     assert "DIRECT TRANSFORMATION airflow.load_orders.load._0 p.raw.orders.amount" in edges(lineage)
 
@@ -594,7 +594,13 @@ def test_a_ring_of_jobs(tmp_path: Path) -> None:
         run_event("b", inputs=[dataset(BROKER, "t")], outputs=[dataset(BROKER, "t")]),
     ]
     lineage = linked(tmp_path, events, shop())
-    build_rows(lineage.graph.acyclic, lineage.analysis)
+    rows = build_rows(lineage.graph.acyclic, lineage.analysis).rows
+    edges = {(edge.parent_id, edge.child_id) for edge in rows["edges"]}
+    closing = {("asset.airflow.a", "source.p.raw.orders"), ("asset.topic.t", "asset.airflow.b")}
+    assert set(lineage.graph.closing) == closing
+    assert ("model.p.fct", "asset.airflow.a") in edges
+    assert ("asset.airflow.b", "asset.topic.t") in edges
+    assert not edges & closing
 
 
 def test_what_nobody_reads_of_an_event_takes_no_memory(tmp_path: Path) -> None:

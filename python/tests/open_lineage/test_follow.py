@@ -106,7 +106,7 @@ def test_a_command_that_dbt_does_not_take(fresh: EventShell) -> None:
         (("--follow",), "--follow needs a dbt command"),
         (("build",), "Did you mean --follow -- build?"),
         (("--follow", "--", "docs", "generate"), "`dbt docs` runs no node"),
-        (("--follow", "--static", "--", "build"), "--static is without one"),
+        (("--follow", "--static", "--", "build"), "--static events without a run"),
     ],
 )
 def test_what_does_not_go_together(

@@ -135,7 +135,7 @@ def test_the_command_asks_the_tables(night: Path, monkeypatch: pytest.MonkeyPatc
     assert failure["last_passed"]["invocation_id"] == "6 hours ago"
     assert datetime.fromisoformat(found["opened_at"]) == NOW - timedelta(hours=1)
     first = found["suspects"][0]
-    assert (first["name"], first["git_sha"], first["told_by"]) == (
+    assert (first["name"], first["git_sha"], first["reported_by"]) == (
         *("stg_fx_rates", "bad1dea"),
         ["tables"],
     )

@@ -149,19 +149,19 @@ class UnlistedAssetColumns:
     A name that is listed in another case is that column.
     """
 
-    __slots__ = ("fingerprint", "seen", "unique_id")
+    __slots__ = ("analysed", "fingerprint", "unique_id")
 
     def __init__(
-        self, unique_id: str, fingerprint: bytes, seen: NodeAnalysis | None = None
+        self, unique_id: str, fingerprint: bytes, analysed: NodeAnalysis | None = None
     ) -> None:
         self.unique_id = unique_id
         self.fingerprint = fingerprint
-        self.seen = seen
+        self.analysed = analysed
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps]:
         """Its fingerprint and what it depends on."""
-        if self.seen is not None:
-            for column, fp in zip(self.seen.columns, self.seen.fingerprints, strict=False):
+        if self.analysed is not None:
+            for column, fp in zip(self.analysed.columns, self.analysed.fingerprints, strict=False):
                 if column.lower() == name.lower():
                     return bytes.fromhex(fp), {(self.unique_id, column): IDENTITY}
         return digest(self.fingerprint, key.encode()), {(self.unique_id, name): IDENTITY}

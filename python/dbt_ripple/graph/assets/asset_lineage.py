@@ -158,8 +158,8 @@ class AssetLineage:
             linked = relation_after(linked, change, self.graph.dialect)
         return linked
 
-    def seen(self, unique_id: str) -> NodeAnalysis | None:
-        """What is known of a relation; None of an asset that comes of who asks, and was not linked yet."""
+    def analysed(self, unique_id: str) -> NodeAnalysis | None:
+        """A relation as analysed; None of an asset that depends on the one that asks, and is not linked yet."""
         linked = self.linked.get(unique_id) or self._before.get(unique_id)
         return linked.analysis if linked is not None else self.dbt.nodes.get(unique_id)
 
@@ -171,21 +171,21 @@ class AssetLineage:
 
     def relation(self, unique_id: str, dialect: str) -> Relation:
         """A relation as SQL of this dialect reads it."""
-        seen = self.seen(unique_id)
-        if seen is None:
+        analysed = self.analysed(unique_id)
+        if analysed is None:
             fingerprint = digest(b"cycle", unique_id.encode())
             return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})
-        fps = [bytes.fromhex(fp) for fp in seen.fingerprints]
-        rows_fp = bytes.fromhex(seen.rows_fingerprint)
+        fps = [bytes.fromhex(fp) for fp in analysed.fingerprints]
+        rows_fp = bytes.fromhex(analysed.rows_fingerprint)
         unlisted = UnlistedAssetColumns(
-            unique_id, digest(b"rest", unique_id.encode(), rows_fp, *fps), seen
+            unique_id, digest(b"rest", unique_id.encode(), rows_fp, *fps), analysed
         )
-        gone = seen.reason == Code.GONE()
+        gone = analysed.reason == Code.GONE()
         # How one engine stores a name says nothing of how another one spells it.
         own = dialect == self.graph.dialect
         columns = [
             OutputColumn(name, fold(name, own, dialect), fp, {(unique_id, name): IDENTITY})
-            for name, fp in zip(seen.columns, fps, strict=True)
+            for name, fp in zip(analysed.columns, fps, strict=True)
         ]
         side_key = digest(b"asset reads", unique_id.encode())
         return Relation(
@@ -205,10 +205,10 @@ class AssetLineage:
 
     def lacks(self, unique_id: str, column: str) -> bool:
         """Whether a relation certainly has no column of this name."""
-        seen = self.seen(unique_id)
-        if seen is None or column.lower() in map(str.lower, seen.columns):
+        analysed = self.analysed(unique_id)
+        if analysed is None or column.lower() in map(str.lower, analysed.columns):
             return False
-        if seen.reason == Code.GONE():
+        if analysed.reason == Code.GONE():
             return True
         if self.is_open(unique_id):
             return False
@@ -293,22 +293,24 @@ class AssetLineage:
     def _read(self, asset: AssetNode, link: AssetLink, job: LinkedAsset) -> None:
         """What the declaration says that it reads."""
         unique_id, flow = link
-        seen = self.seen(unique_id)
-        rows_fp = bytes.fromhex(seen.rows_fingerprint) if seen is not None else b""
+        analysed = self.analysed(unique_id)
+        rows_fp = bytes.fromhex(analysed.rows_fingerprint) if analysed is not None else b""
         job.own.rows.add(rows_fp, {(unique_id, ROWS): IDENTITY})
-        if seen is not None and seen.reason == Code.GONE():
+        if analysed is not None and analysed.reason == Code.GONE():
             job.missing.append(self._called(unique_id))
         columns = flow.columns
         if columns is None and is_read_whole(self.graph.project.nodes.get(unique_id)):
-            columns = tuple(ColumnFlow((n,), n) for n in (seen.columns if seen is not None else ()))
+            columns = tuple(
+                ColumnFlow((n,), n) for n in (analysed.columns if analysed is not None else ())
+            )
         if columns is None:
             if asset.declared.sql is None or unique_id not in asset.sql_reads():
                 job.everything[unique_id] = None
                 job.unseen.append(Code.READS_WITHOUT_COLUMNS(names=[self._called(unique_id)]))
             return
         by_sql = asset.declared.sql is not None and unique_id in asset.sql_reads()
-        if asset.declared.kinds_untold and not by_sql:
-            job.unseen.append(Code.KINDS_NOT_TOLD(names=[self._called(unique_id)]))
+        if asset.declared.kinds_missing and not by_sql:
+            job.unseen.append(Code.KINDS_MISSING(names=[self._called(unique_id)]))
         for column_flow in columns:
             kind = kind_of(column_flow)
             into = job.own.rows if kind & _OF_ROWS else job.own.column(column_flow.target)
@@ -317,7 +319,7 @@ class AssetLineage:
                     into.add(rows_fp, {(unique_id, ROWS): IDENTITY}, kind)
                     continue
                 if self.lacks(unique_id, name):
-                    if asset.declared.kinds_untold and by_sql:
+                    if asset.declared.kinds_missing and by_sql:
                         continue  # a parser without the tables at hand guesses whose column it is
                     job.missing.append(f"{self._called(unique_id)}.{name}")
                     continue
@@ -325,16 +327,16 @@ class AssetLineage:
                 into.add(fp, deps, kind, column_flow.transformation or "")
 
     def _column(self, unique_id: str, name: str) -> tuple[bytes, Deps]:
-        seen = self.seen(unique_id)
-        if seen is None:
+        analysed = self.analysed(unique_id)
+        if analysed is None:
             return digest(b"cycle", unique_id.encode(), name.encode()), {
                 (unique_id, name): IDENTITY
             }
-        for column, fp in zip(seen.columns, seen.fingerprints, strict=False):
+        for column, fp in zip(analysed.columns, analysed.fingerprints, strict=False):
             if column.lower() == name.lower():
                 return bytes.fromhex(fp), {(unique_id, column): IDENTITY}
         unlisted = UnlistedAssetColumns(
-            unique_id, digest(b"rest", unique_id.encode(), seen.rows_fingerprint.encode())
+            unique_id, digest(b"rest", unique_id.encode(), analysed.rows_fingerprint.encode())
         )
         return unlisted.get(name.lower(), name)
 
@@ -408,7 +410,7 @@ class AssetLineage:
     def _certainly(
         self, asset: AssetNode, statement: Statement, linked: Linked, built: Mapping[str, Relation]
     ) -> list[str]:
-        """The names that its SQL certainly looks for in vain."""
+        """The names that its SQL certainly cannot find."""
         if not linked.missing:
             return []
         reader = _AssetTableResolver(self, asset, built, certainly=True)
@@ -420,8 +422,8 @@ class AssetLineage:
             columns = {
                 column.lower()
                 for name in statement.reads
-                if name.key in asset.named and (seen := self.seen(asset.named[name.key]))
-                for column in seen.columns
+                if name.key in asset.named and (analysed := self.analysed(asset.named[name.key]))
+                for column in analysed.columns
             }
             missing = [n for n in missing if n.rpartition(".")[2].strip('"').lower() not in columns]
         return missing
@@ -454,8 +456,8 @@ class AssetLineage:
             elif name.key in asset.named:
                 job.everything[asset.named[name.key]] = None
         for unique_id in job.everything:
-            seen = self.seen(unique_id)
-            fp = bytes.fromhex(seen.rows_fingerprint) if seen is not None else b""
+            analysed = self.analysed(unique_id)
+            fp = bytes.fromhex(analysed.rows_fingerprint) if analysed is not None else b""
             job.own.rows.add(fp, {(unique_id, ROWS): TRANSFORMATION})
         if target is not None:
             job.into[target] = None
@@ -479,7 +481,7 @@ class AssetLineage:
     ) -> None:
         """Add what one asset writes into a relation to the columns of that."""
         asset = self.graph.assets[writer]
-        analysis = self.seen(writer)
+        analysis = self.analysed(writer)
         if analysis is None:  # it comes of this, and is linked later
             columns.rows.add(digest(b"cycle", writer.encode()), {(writer, ROWS): IDENTITY})
             return
@@ -540,8 +542,8 @@ class AssetLineage:
         asset = self.graph.declared.get(unique_id)
         if asset is not None:
             return {column.name.lower(): column.name for column in asset.columns}
-        seen = self.dbt.nodes.get(unique_id)
-        return {name.lower(): name for name in (seen.columns if seen is not None else ())}
+        analysed = self.dbt.nodes.get(unique_id)
+        return {name.lower(): name for name in (analysed.columns if analysed is not None else ())}
 
     def _target(self, unique_id: str, name: str, columns: Columns) -> AssetColumnParts:
         return columns.column(self._columns_of(unique_id).get(name.lower(), name))
@@ -575,7 +577,7 @@ class AssetLineage:
         )
 
     def _own(self) -> dict[str, Own]:
-        """What assets say themselves, whatever they read: where that differs, the change was made there."""
+        """The own fingerprint of each asset, whatever it reads: if it differs, the asset itself was edited."""
         fingerprints = {}
         for unique_id, asset in self.graph.assets.items():
             own = digest(b"asset", text_of(asset.declared).encode()).hex()
@@ -584,11 +586,13 @@ class AssetLineage:
         return fingerprints
 
     def _assertions(self) -> list[tuple[str, str, str]]:
-        """What the checks that events tell of read, as `Analysis.test_columns`."""
+        """The columns that collected checks read, as `Analysis.test_columns`."""
         assertions = []
         for assertion in self.graph.assertions.values():
-            seen = self.seen(assertion.node)
-            names = {name.lower(): name for name in (seen.columns if seen is not None else ())}
+            analysed = self.analysed(assertion.node)
+            names = {
+                name.lower(): name for name in (analysed.columns if analysed is not None else ())
+            }
             column = (
                 ROWS
                 if assertion.column is None
@@ -601,17 +605,19 @@ class AssetLineage:
         """These checks as tests, each with the fingerprint of what it reads."""
         analyses = {}
         for test, unique_id, column in self._assertions():
-            seen = self.seen(unique_id)
+            analysed = self.analysed(unique_id)
             fps = {}
-            if seen is not None:
-                fps = dict(zip(map(str.lower, seen.columns), seen.fingerprints, strict=False))
-                fps[ROWS] = seen.rows_fingerprint
+            if analysed is not None:
+                fps = dict(
+                    zip(map(str.lower, analysed.columns), analysed.fingerprints, strict=False)
+                )
+                fps[ROWS] = analysed.rows_fingerprint
             fp = digest(b"assertion", test.encode(), fps.get(column.lower(), "").encode()).hex()
             analyses[test] = NodeAnalysis(test, "analysed", rows_fingerprint=fp)
         return analyses
 
-    def moved_since(self, before: AssetLineage) -> dict[str, set[str]]:
-        """What assets write otherwise than before into the sources of dbt: columns and rows, by source."""
+    def changed_since(self, before: AssetLineage) -> dict[str, set[str]]:
+        """The columns and rows of dbt's sources that assets write differently than before, by source."""
         changed: dict[str, set[str]] = {}
         for unique_id in {**before.written, **self.written}:
             then = fingerprint_parts(before.written.get(unique_id, Columns()))
@@ -630,13 +636,13 @@ def _depend_on_everything(lineage: AssetLineage, job: LinkedAsset) -> None:
     everything: Deps = {}
     parts = []
     for unique_id in job.everything:
-        seen = lineage.seen(unique_id)
+        analysed = lineage.analysed(unique_id)
         merge(everything, {(unique_id, ROWS): TRANSFORMATION})
-        if seen is not None:
-            merge(everything, {(unique_id, name): TRANSFORMATION for name in seen.columns})
-            fps = (*seen.fingerprints, seen.rows_fingerprint)
+        if analysed is not None:
+            merge(everything, {(unique_id, name): TRANSFORMATION for name in analysed.columns})
+            fps = (*analysed.fingerprints, analysed.rows_fingerprint)
             parts += [unique_id.encode(), *(fp.encode() for fp in fps)]
-            parts += [name.encode() for name in seen.columns]
+            parts += [name.encode() for name in analysed.columns]
     whole = digest(b"everything", *parts)
     for column in (*job.own.by_name.values(), job.own.rows):
         column.add(whole, everything)
@@ -675,7 +681,7 @@ class _AssetTableResolver:
         return self.relation_of(unique_id, self.asset.dialect)
 
     def view(self, key: str, name: str) -> bytes | None:
-        """Nothing is kept of a query as linked: what assets read is told in no digest."""
+        """Linked queries are not cached: no digest covers what assets read."""
         return None
 
     def noting(self) -> AbstractContextManager[dict[Note, None]]:

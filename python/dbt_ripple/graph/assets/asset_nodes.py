@@ -1,4 +1,4 @@
-"""Declared assets as nodes of a project: their ids, what they say of themselves, and their SQL."""
+"""Declared assets as nodes of a project: their ids, their properties, and their SQL."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def names_of_node(node: Node) -> set[str]:
 
 
 def not_followed(parsed: Sequence[Statement]) -> list[Statement]:
-    """The same statements, of which no query is followed."""
+    """The same statements, marked as not followed."""
     return [statement._replace(is_query=False) for statement in parsed]
 
 
@@ -110,7 +110,7 @@ def is_one_query(parsed: list[Statement] | Reason) -> bool:
 
 
 def explained(node: Node, flow: Flow) -> Node:
-    """A node whose columns say how they are made, where the declaration does."""
+    """A node with the expressions of its columns, as far as the declaration has them."""
     texts = {
         column_flow.target: column_flow.transformation
         for column_flow in flow.columns or ()
@@ -144,7 +144,7 @@ def declared_expressions(node: Node) -> dict[str, str]:
 
 
 def text_of(asset: DeclaredAsset) -> str:
-    """All that a declaration says of the data, as text; who owns it and when it runs is none of it."""
+    """All that a declaration says of the data, as text: without owner and schedule."""
     definition = msgspec.structs.replace(
         asset,
         place="",
@@ -164,7 +164,7 @@ def text_of(asset: DeclaredAsset) -> str:
 
 
 def dialect_note(asset: AssetNode) -> Reason | None:
-    """Why SQL that can be read is not followed: nobody knows the rules of its dialect here."""
+    """Why SQL that can be parsed is not followed: the rules of its dialect are not implemented here."""
     if asset.declared.sql is None or asset.dialect in KNOWN:
         return None
     return Code.DIALECT_NOT_KNOWN(dialect=asset.dialect)

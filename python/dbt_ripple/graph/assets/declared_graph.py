@@ -107,7 +107,7 @@ class DeclaredGraph:
 
     @cached_property
     def _of_dbt(self) -> dict[str, str]:
-        """The nodes of dbt by what an asset may not be called."""
+        """The nodes of dbt, by the names that no asset may have."""
         taken: dict[str, str] = {}
         for unique_id, node in self.project.nodes.items():
             kinds = (node.resource_type, *_OF_DBT.get(node.resource_type, ()))
@@ -269,7 +269,7 @@ class DeclaredGraph:
         reads = list(self._links(asset.reads, gone, lenient))
         writes = list(self._links(asset.writes, gone, lenient, writes=True))
         if asset.collected:
-            reads, writes = _best_told(reads), _best_told(writes)
+            reads, writes = _most_detailed(reads), _most_detailed(writes)
         dialect = asset.dialect or self.dialect
         parsed: list[Statement] | Reason = []
         named: dict[str, str] = {}
@@ -286,7 +286,15 @@ class DeclaredGraph:
                 named = self._named(asset, parsed, dialect, gone, own if lenient else ())
             if dialect not in KNOWN:
                 parsed = parsed if isinstance(parsed, Reason) else not_followed(parsed)
-        return AssetNode(asset, dialect, reads, writes, parsed, named, gone)
+        return AssetNode(
+            declared=asset,
+            dialect=dialect,
+            reads=reads,
+            writes=writes,
+            statements=parsed,
+            named=named,
+            gone=gone,
+        )
 
     def _links(
         self, flows: Iterable[Flow], gone: list[str], lenient: bool, *, writes: bool = False
@@ -552,7 +560,7 @@ _NAMED: Final = (*RELATIONS, *SEMANTIC, "exposure")
 
 
 def _goes_round(project: Project, edges: Iterable[tuple[str, str]]) -> bool:
-    """Whether the graph of a project has a cycle with some edges more."""
+    """Whether the graph of a project has a cycle once some edges are added."""
     children = {u: list(below) for u, below in project.children.items()}
     waiting: dict[str, int] = {}
     for parent, child in edges:
@@ -569,8 +577,8 @@ def _goes_round(project: Project, edges: Iterable[tuple[str, str]]) -> bool:
     return any(waiting.values())
 
 
-def _best_told(links: list[AssetLink]) -> list[AssetLink]:
-    """Of what is both declared and collected, the word that says more: one on columns."""
+def _most_detailed(links: list[AssetLink]) -> list[AssetLink]:
+    """Of links that are both declared and collected, those that name columns."""
     with_columns = {link.unique_id for link in links if link.flow.columns is not None}
     return [
         link

@@ -54,12 +54,12 @@ class CanonicalMode(LinkingMode):
         """A relation that is the same on both sides, as it was seen there."""
         if unique_id not in self.unmoved:
             return None
-        seen = self.analysis.nodes[unique_id]
+        analysed = self.analysis.nodes[unique_id]
         # What hooks write to holds, on both sides, what they have left in it.
         listed = unique_id in linker.context.hooks.writing and linker.catalog.get(unique_id)
-        if seen.status != "analysed" and not listed:
+        if analysed.status != "analysed" and not listed:
             return None
-        return LinkedNode(seen, unchanged_relation(unique_id, seen, linker.dialect), [], {})
+        return LinkedNode(analysed, unchanged_relation(unique_id, analysed, linker.dialect), [], {})
 
     def in_circle(self, linker: Linker, unique_id: str) -> Relation:
         """What stands in a circle is equal to nothing."""

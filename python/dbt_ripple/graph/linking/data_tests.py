@@ -128,17 +128,20 @@ def outcome_fingerprints(
     hooks = repr(not_followed(context.hooks_that_write)).encode()
     nodes = context.project.nodes
     result = {}
-    for unique_id, seen in tests.items():
+    for unique_id, analysed in tests.items():
         config = nodes[unique_id].config
         settings = sorted(of_test(nodes[unique_id]).items())
         by_name = config.get("fail_calc") not in (None, "count(*)")
         outcome = (
-            seen.rows_fingerprint,
-            seen.fingerprints,
-            seen.reason and seen.reason.message,
+            analysed.rows_fingerprint,
+            analysed.fingerprints,
+            analysed.reason and analysed.reason.message,
             settings,
         )
         result[unique_id] = digest(
-            b"test", repr(outcome).encode(), repr(seen.columns if by_name else ()).encode(), hooks
+            b"test",
+            repr(outcome).encode(),
+            repr(analysed.columns if by_name else ()).encode(),
+            hooks,
         ).hex()
     return result

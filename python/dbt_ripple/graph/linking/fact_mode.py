@@ -210,13 +210,13 @@ class FactMode(LinkingMode):
 
     def stand_in(self, linker: Linker, unique_id: str) -> LinkedNode | None:
         """A relation that is the same on both sides, without looking above it."""
-        seen = self.analysis.nodes.get(unique_id)
-        if seen is None or seen.status != "analysed" or unique_id not in self.unmoved:
+        analysed = self.analysis.nodes.get(unique_id)
+        if analysed is None or analysed.status != "analysed" or unique_id not in self.unmoved:
             return None
-        relation = unchanged_relation(unique_id, seen, linker.dialect)
-        more = self._more_of_unchanged(unique_id, seen, relation)
+        relation = unchanged_relation(unique_id, analysed, linker.dialect)
+        more = self._more_of_unchanged(unique_id, analysed, relation)
         relation.facts = Facts(OpaqueRows(relation.rows.fp), more=more)
-        return LinkedNode(seen, relation, [], {})
+        return LinkedNode(analysed, relation, [], {})
 
     def before(self, linker: Linker, unique_id: str, node: Node) -> None:
         """Note what is known of its parents."""
@@ -314,7 +314,7 @@ class FactMode(LinkingMode):
         return facts
 
     def _more_of_unchanged(
-        self, unique_id: str, seen: NodeAnalysis, relation: Relation
+        self, unique_id: str, analysed: NodeAnalysis, relation: Relation
     ) -> Callable[[], Iterable[Unique]] | None:
         """What an unchanged relation's own query proves to be unique; found when asked for."""
         linker = self.linker
@@ -325,8 +325,8 @@ class FactMode(LinkingMode):
             or node.contract_enforced
             or context.config_fingerprints.of(node)
             or besides_query(linker, unique_id, node, context.introspection.of(node))
-            or (seen.introspects and unique_id not in self.settled)
-            or seen.reason  # it reads, or is, what hooks write
+            or (analysed.introspects and unique_id not in self.settled)
+            or analysed.reason  # it reads, or is, what hooks write
         ):
             return None
         return functools.cache(functools.partial(self._unique_by_query, unique_id, node, relation))

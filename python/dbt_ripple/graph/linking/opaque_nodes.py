@@ -42,7 +42,7 @@ _PYTHON_STRING: Final = re.compile(
     r"""'''.*?'''|\"{3}.*?\"{3}|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S
 )
 
-_LAYOUT_SAYS_NOTHING: Final = frozenset({"databricks", "duckdb", "postgres", "redshift", "spark"})
+_LAYOUT_HAS_NO_MEANING: Final = frozenset({"databricks", "duckdb", "postgres", "redshift", "spark"})
 """Dialects where comments and white space decide nothing, not even what a column is called.
 
 Snowflake calls a column what its expression looks like, and ``5--3`` is 8 in MySQL.
@@ -123,7 +123,7 @@ def _text(linker: Linker, unique_id: str, node: Node) -> str:
     for other in (unique_id, *linker.project.parents.get(unique_id, ())):
         if name := linker.project.nodes[other].relation_name:
             text = text.replace(name, other)
-    if linker.dialect not in _LAYOUT_SAYS_NOTHING or "/*+" in text or "/*!" in text:
+    if linker.dialect not in _LAYOUT_HAS_NO_MEANING or "/*+" in text or "/*!" in text:
         return text
     return normalised(text)
 

@@ -181,7 +181,7 @@ class _Collection:
             self.jobs[name] = _CollectedJob(name, reported, lineage, prefix)
         for dataset, facets in sorted(self.events.lineage_events.items()):
             lineage_of = dataset_lineage(facets)
-            if lineage_of.is_told:
+            if lineage_of.names_columns:
                 name = JobName(dataset.namespace, f"lineage/{dataset.name}")
                 reported = ReportedJob(outputs={dataset: facets})
                 self.jobs.setdefault(
@@ -334,14 +334,14 @@ class _Collection:
         }
         sql, dialect = text(facet(reported.facets, "sql").get("query"), None), self._dialect(job)
         every = list(outputs.values())
-        complete = bool(every) and all(o.is_told and o.tells_kinds for o in every)
+        complete = bool(every) and all(o.names_columns and o.has_kinds for o in every)
         if sql and not complete and _can_be_followed(sql, dialect):
             # A parser that has no tables at hand calls columns as they are called where they come from.
-            outputs = {n: o if o.tells_kinds else OutputLineage() for n, o in outputs.items()}
+            outputs = {n: o if o.has_kinds else OutputLineage() for n, o in outputs.items()}
             every = list(outputs.values())
-        all_told = bool(every) and all(output.is_told for output in every)
-        by_sql = bool(sql) and not all_told
-        reads = self._reads(job, outputs, all_told, by_sql)
+        all_name_columns = bool(every) and all(output.names_columns for output in every)
+        by_sql = bool(sql) and not all_name_columns
+        reads = self._reads(job, outputs, all_name_columns, by_sql)
         asset = DeclaredAsset(
             id=job.id,
             type=job.declared.type if job.declared is not None else OF_PREFIX[job.prefix],
@@ -357,7 +357,7 @@ class _Collection:
             sql=sql if by_sql else None,
             dialect=dialect if by_sql else None,
             collected=True,
-            kinds_untold=all_told and not complete,
+            kinds_missing=all_name_columns and not complete,
             assertions=tuple(self._assertions(job)),
         )
         runs = self.events.runs.get(job.name, {}).values()
@@ -369,7 +369,7 @@ class _Collection:
         self,
         job: _CollectedJob,
         outputs: dict[DatasetName, OutputLineage],
-        all_told: bool,
+        all_name_columns: bool,
         by_sql: bool,
     ) -> list[Flow]:
         several = len(outputs) > 1
@@ -407,8 +407,8 @@ class _Collection:
         flows = []
         for node in sorted(nodes):
             of_node = tuple(sorted(columns.get(node, ()), key=repr))
-            is_told = all_told or (bool(of_node) and (by_sql or not outputs))
-            flows.append(Flow(node, of_node if is_told else None, _place(job.name)))
+            names_columns = all_name_columns or (bool(of_node) and (by_sql or not outputs))
+            flows.append(Flow(node, of_node if names_columns else None, _place(job.name)))
         return flows
 
     def _writes(
@@ -426,7 +426,7 @@ class _Collection:
                     if not reads <= self.parents.get(node, set()) | {node}:
                         self.over_dbt.append(f"{job.id} writes {node}")
                     continue
-                if not output.is_told and not only_rows:
+                if not output.names_columns and not only_rows:
                     flows.setdefault(node, None)
                     continue
                 into = flows.get(node) or {}
@@ -534,7 +534,7 @@ def _both(declared: DeclaredAsset, collected: DeclaredAsset) -> DeclaredAsset:
         dialect=dialect,
         retired=None,
         collected=True,
-        kinds_untold=declared.kinds_untold or collected.kinds_untold,
+        kinds_missing=declared.kinds_missing or collected.kinds_missing,
         runs=(*declared.runs, *collected.runs),
         assertions=(*declared.assertions, *collected.assertions),
     )

@@ -39,16 +39,16 @@ class OutputLineage:
     Attributes:
         fields: of each column.
         rows: of all of it.
-        tells_kinds: whether the facet says how columns are used. Who does not say so (the SQL parser of
+        has_kinds: whether the facet says how columns are used. Who does not say so (the SQL parser of
             OpenLineage that Airflow uses, for one) leaves out what filters and joins rows.
     """
 
     fields: dict[str, dict[InputField, None]] = field(default_factory=dict)
     rows: dict[InputField, None] = field(default_factory=dict)
-    tells_kinds: bool = False
+    has_kinds: bool = False
 
     @property
-    def is_told(self) -> bool:
+    def names_columns(self) -> bool:
         """Whether the events name any columns."""
         return bool(self.fields or self.rows)
 
@@ -168,7 +168,7 @@ def _add(
         return
     column = text(input_field.get("field")) or None
     transformations = dicts(input_field.get("transformations"))
-    output.tells_kinds |= bool(transformations)
+    output.has_kinds |= bool(transformations)
     for one in transformations or ({},):
         subtype = text(one.get("subtype")).upper().replace(" ", "_")
         indirect = text(one.get("type")).upper() == "INDIRECT"

@@ -42,7 +42,12 @@ _OF_DATASETS: Final = frozenset(
     """.split()
 )
 _OF_RUNS: Final = frozenset({"errorMessage", "test"})
-_TOLD_OF_RUNS: Final = (b"errorMessage", b"outputStatistics", b"dataQualityAssertions", b'"tests"')
+_REPORTS_OF_RUNS: Final = (
+    b"errorMessage",
+    b"outputStatistics",
+    b"dataQualityAssertions",
+    b'"tests"',
+)
 """What stands in an event that says more of its run than that it ran."""
 
 
@@ -340,7 +345,7 @@ class _EventReader:
                 job = JobName(head.job.namespace, head.job.name)
                 run_id = head.run.run_id if head.run is not None else None
                 counts = winners[job] == (run_id if run_id is not None else at)
-                has_reports = run_id is not None and any(word in line for word in _TOLD_OF_RUNS)
+                has_reports = run_id is not None and any(word in line for word in _REPORTS_OF_RUNS)
                 if not counts and not has_reports:
                     continue
                 event = _reduced(head, at, line)
@@ -431,14 +436,14 @@ def _reduced(head: _Head, at: datetime, line: bytes) -> _Reduced:
     event = _decoded(line)
     run, job = facet(event, "run"), facet(event, "job")
     return _Reduced(
-        (head.event_type or "").upper() == "COMPLETE",
-        at,
-        _key(line),
-        text(event.get("producer")),
-        _kept(facet(run, "facets"), _OF_RUNS),
-        _kept(facet(job, "facets"), _OF_JOBS),
-        list(_datasets(event.get("inputs"))),
-        list(_datasets(event.get("outputs"))),
+        is_complete=(head.event_type or "").upper() == "COMPLETE",
+        at=at,
+        key=_key(line),
+        producer=text(event.get("producer")),
+        run=_kept(facet(run, "facets"), _OF_RUNS),
+        job=_kept(facet(job, "facets"), _OF_JOBS),
+        inputs=list(_datasets(event.get("inputs"))),
+        outputs=list(_datasets(event.get("outputs"))),
     )
 
 
