@@ -219,7 +219,9 @@ def of_name(node: Node, name: str) -> Any:
     if name in ("checksum", "compiled_code", "compiled_sql", "raw_sql"):
         return node.raw_code
     if name in ("depends_on", "refs", "sources"):
-        return node.refs, node.sources, node.depends_on.nodes
+        # Macros by their names: an override of `ref` is another one, though no code was edited.
+        macros = sorted(node.depends_on.macros) if name == "depends_on" else []
+        return node.refs, node.sources, node.depends_on.nodes, macros
     if name in _OWN_FIELDS:
         own = getattr(node, name)
         return (own, node.config.get(name)) if name in node.config else own

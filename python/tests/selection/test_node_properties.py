@@ -307,6 +307,13 @@ def test_any_property_may_be_read(text: str, after: dict[str, Any], counts: bool
     assert tests == (["t"] if counts else [])
 
 
+def test_a_hook_may_read_which_macros_its_node_calls() -> None:
+    hook = "insert into {{ this }} select {{ model.depends_on.macros | length }}, 1"
+    base, head = side(hook=hook), side(hook=hook)
+    head.nodes["model.p.a"].depends_on.macros.append("macro.p.ref")
+    assert what_changed(base, head)[0] == ["t"]
+
+
 def test_what_a_macro_of_a_hook_reads() -> None:
     tidy = macro("macro.p.tidy", "{% macro tidy() %}delete {{ model.meta.limit }}{% endmacro %}")
     whole = macro("macro.p.tidy", "{% macro tidy(m) %}delete {{ m }}{% endmacro %}")
