@@ -454,7 +454,8 @@ class _Linker:
         fps = [digest(b"generated", str(i).encode(), fp) for i in range(len(rel.names))]
         deps_of_each = [through(TRANSFORMATION, env.deps_of(x)) for x in rel.each]
         of = [deps_of_each[i] if i < len(deps_of_each) else direct for i in range(len(fps))]
-        return Relation(rel.names, rel.keys, fps, of, [], digest(b"rows", fp), rows, side_key)
+        unlisted: list[UnlistedColumns] = [StructFields((fp, direct))] if rel.by_field else []
+        return Relation(rel.names, rel.keys, fps, of, unlisted, digest(b"rows", fp), rows, side_key)
 
     # -- pivots --
 

@@ -341,6 +341,23 @@ def test_a_hidden_column_is_made_of_the_rows() -> None:
     assert number("") != number("where v > 1")
 
 
+@pytest.mark.parametrize(
+    ("array", "status"),
+    [
+        ("t.v", "analysed"),  # an array of structs, for all that is known
+        ("[struct(1 as part)]", "analysed"),
+        ("['a', 'b']", "broken"),
+        ("split(t.v)", "broken"),
+        ("generate_array(1, 9)", "broken"),
+    ],
+)
+def test_what_is_unnested_may_have_fields_of_any_name_on_bigquery(array: str, status: str) -> None:
+    for element in ("select x from", "select count(*) from"):
+        query = f"select array({element} unnest({array}) as x order by part) as p from s.t as t"
+        assert of(query, "bigquery").status == status
+    assert of(f"select part from s.t as t, unnest({array}) as x", "bigquery").status == status
+
+
 def test_names_are_said_so_that_they_can_be_read() -> None:
     # What one engine reads as text is a name to another.
     seen = of('select split(sprint, ", ") as a, Sprint as b, "" as c from s.t')
