@@ -117,13 +117,15 @@ class Generator(msgspec.Struct, array_like=True, gc=False, tag="g"):
     """Rows out of an expression of the scope around it: LATERAL VIEW, UNNEST, a table function.
 
     ``names`` are its output columns; ``None`` where they cannot be known from the text. ``each``
-    holds what each of them is made of, where that is not all of ``x`` (STACK).
+    holds what each of them is made of, where that is not all of ``x`` (STACK). ``by_field``: if what
+    comes out are structs, their fields are names, too (BigQuery).
     """
 
     x: LoweredExpr
     names: list[str] | None
     keys: list[str] | None
     each: list[LoweredExpr] = []
+    by_field: bool = False
 
 
 class Values(msgspec.Struct, array_like=True, gc=False, tag="v"):

@@ -253,4 +253,4 @@ def _generator(rel: Generator, env: Env) -> Relation:
         )
         for i, (name, key) in enumerate(zip(rel.names, rel.keys, strict=True))
     ]
-    return Relation(columns, rows)
+    return Relation(columns, rows, [StructFields((fp, direct))] if rel.by_field else [])

@@ -172,6 +172,13 @@ _READ_OF_FUNCTION: Final = _args("this db catalog alias joins pivots")
 _READ_OF_LATERAL: Final = _args("this alias view outer cross_apply ordinality")
 _READ_OF_LATERAL_QUERY: Final = _args("this alias cross_apply")
 _READ_OF_UNNEST: Final = _args("expressions alias offset")
+_ARRAYS_OF_SCALARS: Final = (
+    exp.GenerateSeries,
+    exp.GenerateDateArray,
+    exp.GenerateTimestampArray,
+    exp.RegexpExtractAll,
+    exp.Split,
+)
 _HIDES_SEMI_JOINED: Final = frozenset({"databricks", "duckdb", "spark"})
 """Where nothing after a SEMI or ANTI join sees its right side (ClickHouse shows it)."""
 
@@ -1437,13 +1444,15 @@ class _Lowering(Expressions):
         return Table(key, ".".join(p.name for p in node.parts), extra)
 
     def array_of(self, node: exp.Table, parts: list[str]) -> Generator | None:
-        """`from t, t.items`: BigQuery unnests the array of the source named before."""
-        if self.dialect != "bigquery" or len(parts) < 2 or parts[0] not in self.scopes[-1].names:
+        """`from t, t.items`: BigQuery unnests the array of a source named before, or further out."""
+        if self.dialect != "bigquery" or len(parts) < 2:
+            return None
+        if not any(parts[0] in scope.names for scope in self.scopes):
             return None
         column = exp.Column(this=node.parts[-1], table=node.parts[-2])
         name = node.alias or node.name
         x = self.x_of([column], TRANSFORMATION, b"unnest")
-        return Generator(x, [name], [fold(name, False, self.dialect)])
+        return Generator(x, [name], [fold(name, False, self.dialect)], by_field=True)
 
     def call_in_from(self, node: Any, tag: bytes) -> LoweredExpr:
         """A call in FROM: its rows are a source's, whatever the function does in a select list."""
@@ -1584,7 +1593,8 @@ class _Lowering(Expressions):
         if not names:
             names = ["unnest"] if self.dialect == "duckdb" else None
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
-        return Generator(x, names, keys, each)
+        by_field = self.dialect == "bigquery" and not all(map(_of_scalars, node.expressions))
+        return Generator(x, names, keys, each, by_field)
 
     def pivot(self, node: exp.Pivot, rel: Rel, columns: list[str]) -> Rel:
         scope = self.enter()
@@ -1743,6 +1753,13 @@ def _function_behind(node: Any) -> str:
 def _generator_of(node: Any) -> Any:
     """The call behind `f(...) AS (a, b)`."""
     return node.this if type(node) is exp.Aliases else node
+
+
+def _of_scalars(array: Any) -> bool:
+    """Whether the text of an array shows that what it holds has no fields."""
+    if isinstance(array, exp.Array):
+        return all(isinstance(e, exp.Literal) for e in array.expressions)
+    return isinstance(array, _ARRAYS_OF_SCALARS)
 
 
 def _star(source: int = -1) -> Star:

@@ -285,7 +285,9 @@ class Env:
             fp = hashed(b"R\x00" + w + fp)
         return fp, deps
 
-    def listed_column(self, source: int, key: str, twice: str = "repeated") -> Column | None:
+    def listed_column(
+        self, source: int, key: str, twice: str = "repeated", *, meant: bool = True
+    ) -> Column | None:
         relation = self.relations[source]
         if relation is None:
             return None
@@ -298,7 +300,8 @@ class Env:
         if key in relation.duplicates:
             same = [c.value for c in relation.columns if c.key == key]
             alike = len({fp for fp, _ in same}) == 1
-            self.linker.miss(f"{key} is ambiguous", "said twice" if alike else twice)
+            if meant:
+                self.linker.miss(f"{key} is ambiguous", "said twice" if alike else twice)
             column = combine(same)
         return self.wrap(source, column) if self.wraps[source] else column
 
@@ -409,7 +412,8 @@ class Env:
         env_: Env | None = self
         up = 0
         while env_ is not None:
-            listed, unknown = env_.unqualified(ref)
+            # What a query further in may have, the engine need not look for out here.
+            listed, unknown = env_.unqualified(ref, meant=not (up and columns))
             if up and env_.late and self.linker.in_subquery == EITHER:
                 column = env_.any_alias(ref)
                 if column is not None:
@@ -547,11 +551,12 @@ class Env:
             up += 1
         return digest(b"name", ref.key.encode()), NOTHING
 
-    def unqualified(self, ref: Ref) -> tuple[Column | None, list[Column]]:
+    def unqualified(self, ref: Ref, *, meant: bool = True) -> tuple[Column | None, list[Column]]:
         """The source column of a bare name, or the candidates of sources not fully known.
 
         Where no source has such a column, a source of that name may be meant, as one value
-        (`alias_resolution.ROW_FIRST`).
+        (`alias_resolution.ROW_FIRST`). Unless a column from here is certainly ``meant``, the engine
+        need not mind that it is ambiguous.
         """
         key = ref.key
         merged = self.merged.get(key)
@@ -559,10 +564,13 @@ class Env:
             return merged[1], []
         columns: list[Column] = []
         for i in range(len(self.sources)):
-            if self.visible[i] and (column := self.listed_column(i, key)) is not None:
+            if not self.visible[i]:
+                continue
+            column = self.listed_column(i, key, meant=meant)
+            if column is not None:
                 columns.append(column)
         if columns:
-            if len(columns) > 1 and self.listed(key) > 1:
+            if meant and len(columns) > 1 and self.listed(key) > 1:
                 self.linker.miss(f"{ref.name} is ambiguous", "ambiguous")
             return combine(columns), []
         unknown = []
@@ -749,7 +757,7 @@ class Env:
         env: Env | None = self
         up = 0
         while env is not None:
-            if env.unqualified(ref)[0] is not None:
+            if env.unqualified(ref, meant=False)[0] is not None:
                 return up
             env = env.parent
             up += 1

@@ -341,6 +341,33 @@ def test_a_hidden_column_is_made_of_the_rows() -> None:
     assert number("") != number("where v > 1")
 
 
+@pytest.mark.parametrize(
+    ("array", "status"),
+    [
+        ("t.v", "analysed"),  # an array of structs, for all that is known
+        ("[struct(1 as part)]", "analysed"),
+        ("['a', 'b']", "broken"),
+        ("split(t.v)", "broken"),
+        ("generate_array(1, 9)", "broken"),
+    ],
+)
+def test_what_is_unnested_may_have_fields_of_any_name_on_bigquery(array: str, status: str) -> None:
+    for element in ("select x from", "select count(*) from"):
+        query = f"select array({element} unnest({array}) as x order by part) as p from s.t as t"
+        assert of(query, "bigquery").status == status
+    assert of(f"select part from s.t as t, unnest({array}) as x", "bigquery").status == status
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_a_subquery_may_have_is_not_ambiguous_around_it(known: bool) -> None:
+    sql = "select (select max(id) from s.x where x.w = u.w) as m from s.t join s.u on t.id = u.id"
+    x = "source.p.raw.x"
+    catalog = COLUMNS | ({x: ["w"]} if known else {})
+    model = node("model.p.m", sql, T, U, x)
+    analysis = analyse(project(node(T), node(U), node(x), model, catalog=catalog, adapter="duckdb"))
+    assert analysis.nodes["model.p.m"].status == ("broken" if known else "analysed")
+
+
 def test_names_are_said_so_that_they_can_be_read() -> None:
     # What one engine reads as text is a name to another.
     seen = of('select split(sprint, ", ") as a, Sprint as b, "" as c from s.t')
