@@ -205,6 +205,7 @@ class Env:
         "facts",
         "generated",
         "in_from",
+        "inside_keys",
         "incidental",
         "joining",
         "keys",
@@ -263,6 +264,7 @@ class Env:
         self.lifting: frozenset[int] = _NONE
         self.shown: dict[str, Column] | None = None
         self.keys: frozenset[bytes] = frozenset()
+        self.inside_keys: frozenset[bytes] = frozenset()
         self.over = b""
         self.win = b""
         self.tied = b""
@@ -398,10 +400,9 @@ class Env:
             return self.around(column, ref.up)
         rule = ref.rule
         if rule == KEY_FIRST:
-            for i in range(len(self.sources) if self.keys else 0):
-                key = self.listed_column(i, ref.key) if self.visible[i] else None
-                if key is not None and key[0] in self.keys:
-                    return key
+            key = self.grouping_key(ref)
+            if key is not None:
+                return key
             row = self.unqualified(ref)[0] if self.keys and self.linker.row_first else None
             if row is not None and row[0] in self.keys:
                 return row
@@ -465,6 +466,26 @@ class Env:
         lost = self.lost(ref, everywhere)
         alias = self.any_alias(ref)
         return lost if alias is None else combine([lost, alias])
+
+    def grouping_key(self, ref: Ref) -> Column | None:
+        """The source column that a name means as a key of GROUP BY, where it is one.
+
+        Of ROLLUP, CUBE and GROUPING SETS the keys are not told apart from what they are made of. So
+        a column inside of them counts as well as an alias of that name.
+        """
+        if not self.keys:
+            return None
+        is_set = self.select is not None and bool(self.select.group_tag)
+        for i in range(len(self.sources)):
+            column = self.listed_column(i, ref.key) if self.visible[i] else None
+            if column is None:
+                continue
+            if column[0] in self.keys:
+                return column
+            if is_set and column[0] in self.inside_keys:
+                alias = self.alias(ref, ref.outputs)
+                return column if alias is None else combine([column, alias])
+        return None
 
     def around(self, column: Column, up: int) -> Column:
         """A column of the query around this one, so many queries outwards."""

@@ -325,6 +325,17 @@ ONCE_MISSED = [
         for key, one, other in (("true", "c1", "true"), ("upper('x')", "c1", "upper('x')"))
     ),
     (
+        "select count(v) filter (v > 1) v from a group by v in [] having v > 1",
+        "select count(v) filter (v > 20) v from a group by v in [] having v > 1",
+    ),
+    *(
+        (
+            f"select count(v) filter (v > 1) v from a group by {keys} having v > 1",
+            f"select count(v) filter (v > 20) v from a group by {keys} having v > 1",
+        )
+        for keys in ("rollup(v % 2)", "grouping sets ((v % 2), ())")
+    ),
+    (
         "select distinct unnest({'x': 1, 'y': 'a'}), k from b",
         "select distinct k, unnest({'x': 1, 'y': 'a'}) from b",
     ),

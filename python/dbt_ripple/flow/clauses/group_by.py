@@ -19,7 +19,7 @@ def group_by(
     Args:
         linker: of the query.
         rel: a SELECT that is grouped.
-        env: its scope; its `keys` are noted there.
+        env: its scope; its `keys`, and the columns inside of keys, are noted there.
         rows_fp: N of the rows that go in.
         add: notes what the rows depend on, too.
     """
@@ -36,8 +36,8 @@ def group_by(
     if rel.group_all:
         _all(linker, rel, env, chosen, add_keys)
     add_keys(env.value(key) for key in chosen)
-    inside = [env.ref(i)[0] for x in rel.group for i in x.deps]  # of ROLLUP and its like
-    env.keys = frozenset((*keys, *inside))
+    env.keys = frozenset(keys)
+    env.inside_keys = frozenset(env.ref(i)[0] for x in rel.group for i in x.deps)
     loose = rel.group_all and _may_not_group(rel)
     if rel.group_tag:
         refs = list(dict.fromkeys(i for x in rel.group for i in x.deps))

@@ -164,7 +164,7 @@ class SelectClauses:
             env.row_deps = self.rows
             return
         self.fp = group_by(self.linker, rel, env, self.fp, self.add)
-        self.grouped_by = env.keys
+        self.grouped_by = env.keys | env.inside_keys
         if not self.own:
             self.rows = dict(self.rows)
             self.own = True
@@ -187,7 +187,7 @@ class SelectClauses:
         self.env.late = True
         if self.rel.having:
             self.condition(self.rel.having)
-        self.env.keys = frozenset()
+        self.env.keys = self.env.inside_keys = frozenset()
 
     def uncertain(self) -> None:
         """Calls of functions nobody here knows: each may make one row of many, or many of one.
