@@ -86,6 +86,10 @@ class Ref(msgspec.Struct, array_like=True, frozen=True, gc=False):
     outputs: int = 0
 
 
+LITERAL_COLUMN: Final = b"literal column"
+"""Begins the expression of an output that is a literal."""
+
+
 class LoweredExpr(msgspec.Struct, array_like=True, gc=False, tag="x"):
     """An expression with what it depends on.
 

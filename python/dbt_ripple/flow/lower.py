@@ -56,6 +56,7 @@ from dbt_ripple.flow.ir import (
     GROUP_BY,
     IDENTITY,
     JOIN,
+    LITERAL_COLUMN,
     SORT,
     TRANSFORMATION,
     Cte,
@@ -993,7 +994,7 @@ class _Lowering(Expressions):
                 aliases[key if key[0] != MADE_UP else key[1:]] = len(outs)
             names.append(name)
             keys.append(key)
-            outs.append(out)
+            outs.append(_as_column(out, value))
         return names, keys, outs
 
     def stack_columns(self, node: Any) -> list[tuple[str, str, Out]]:
@@ -1753,6 +1754,20 @@ def _function_behind(node: Any) -> str:
 def _generator_of(node: Any) -> Any:
     """The call behind `f(...) AS (a, b)`."""
     return node.this if type(node) is exp.Aliases else node
+
+
+def _as_column(out: Out, node: Any) -> Out:
+    """An item of a select list; a literal has, as a column, another type than where it is written.
+
+    Engines give a literal the type of what it meets: `1` beside a TINYINT is one, and a column of
+    ones is not.
+    """
+    node = unwrapped(node)
+    if isinstance(node, exp.Neg):
+        node = unwrapped(node.this)
+    if isinstance(node, (exp.Literal, exp.Null)) and type(out) is LoweredExpr:
+        return LoweredExpr([LITERAL_COLUMN, out.e], out.deps, out.subs)
+    return out
 
 
 def _of_scalars(array: Any) -> bool:

@@ -33,7 +33,7 @@ from dbt_ripple.flow.containment import (
     sides,
 )
 from dbt_ripple.flow.fingerprint import digest, hashed, where
-from dbt_ripple.flow.ir import INNER_JOINS, Expr, FromItem, LoweredExpr, Out, Ref
+from dbt_ripple.flow.ir import INNER_JOINS, LITERAL_COLUMN, Expr, FromItem, LoweredExpr, Out, Ref
 from dbt_ripple.flow.relation import Column, OutputColumn, Relation
 from dbt_ripple.flow.scope import Env, relation_of
 
@@ -943,6 +943,8 @@ def _pieces_of_text(e: list[Any]) -> list[Expr] | None:
 def _chosen(e: list[Any]) -> list[Expr] | None:
     """What an expression is one of, or NULL; None of other expressions."""
     tag = e[0]
+    if tag == LITERAL_COLUMN:
+        return [e[1]]
     if tag == b"Case":
         result = []
         place = 3 if e[1] == b"this" else 1

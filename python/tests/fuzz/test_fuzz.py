@@ -336,6 +336,18 @@ ONCE_MISSED = [
         for keys in ("rollup(v % 2)", "grouping sets ((v % 2), ())")
     ),
     (
+        "select date_part(y.p, y.ts) as x from (select 'year' as p, ts from a) y",
+        "select date_part('year', ts) as x from a",
+    ),
+    (
+        "select typeof(y.q + y.w) as x from (select 1::tinyint as q, 1 as w) y",
+        "select typeof(1::tinyint + 1) as x",
+    ),
+    (
+        "select typeof(y.q + y.w) as x from (select 1::tinyint as q, -(1) as w) y",
+        "select typeof(1::tinyint + -(1)) as x",
+    ),
+    (
         "select distinct unnest({'x': 1, 'y': 'a'}), k from b",
         "select distinct k, unnest({'x': 1, 'y': 'a'}) from b",
     ),

@@ -302,8 +302,8 @@ def merged(select: exp.Select, rewriting: Rewriting) -> Any:
         read = [c for c in select.find_all(exp.Column) if c.table == alias]
         if any(c.name not in outputs for c in read):
             continue
-        if any(isinstance(outputs[c.name], exp.Literal) and _is_key(c) for c in read):
-            continue  # a number there is a position in the select list
+        if any(_is_literal(outputs[c.name]) and not _is_item(c) for c in read):
+            continue  # it is another value there: a position, or of the type of what it meets
         conditions = _where(inner)
         for column in read:
             value = outputs[column.name].copy()
@@ -329,17 +329,18 @@ def merged(select: exp.Select, rewriting: Rewriting) -> Any:
     return None
 
 
-def _is_key(node: Any) -> bool:
-    """Whether an expression is all of a key of GROUP BY, ORDER BY or DISTINCT ON."""
-    above = node.parent
-    while isinstance(above, _AROUND_KEYS):
-        above = above.parent
-    return isinstance(above, (exp.Group, exp.Ordered, exp.Order, exp.Distinct))
+def _is_literal(value: Any) -> bool:
+    """Whether a value has a type only where it stands."""
+    while isinstance(value, (exp.Paren, exp.Neg)):
+        value = value.this
+    return isinstance(value, (exp.Literal, exp.Null))
 
 
-_AROUND_KEYS: Final = (
-    exp.Collate, exp.Cube, exp.GroupingSets, exp.Paren, exp.Rollup, exp.Tuple,
-)  # fmt: skip
+def _is_item(column: Any) -> bool:
+    """Whether a column is all of an item of a select list."""
+    if isinstance(column.parent, exp.Alias):
+        column = column.parent
+    return isinstance(column.parent, exp.Select) and column.arg_key == "expressions"
 
 
 # -- joins ------------------------------------------------------------------------------------------
