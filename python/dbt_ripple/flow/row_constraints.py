@@ -655,6 +655,13 @@ class KnownConstraints:
             elif family is not None:
                 self.typed(env.fp(e) if wide else fps[i], family)
 
+    def in_sets(self, env: Env, fps: Sequence[bytes], in_sets: Sequence[bytes]) -> None:
+        """Outputs of ROLLUP and its like: the values and the types of the keys, and NULL."""
+        for fp, of_set in zip(fps, in_sets, strict=True):
+            if (values := self.values_at(fp, env.facts)) is not None:
+                env.facts.values[of_set] = values
+            self.typed(of_set, self.types.get(fp))
+
     def is_text(self, env: Env, e: Expr) -> bool:
         """Whether an expression is made as text is, of columns whose text tells their values.
 

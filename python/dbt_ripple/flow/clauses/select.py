@@ -270,6 +270,7 @@ class SelectClauses:
         if rel.grouped:
             for name, how in refused(rel, env, self.grouped_by, self.linker.dialect):
                 self.linker.miss(name, how)
+        as_written = self.fps()
         marks = [self.extra] if self.extra else []
         if rel.group_tag:
             # A key is NULL in the sets that leave it out, wherever the select list has it: as a
@@ -290,7 +291,9 @@ class SelectClauses:
             if rel.sorts_late:
                 env.sorts = dict.fromkeys([*env.sorts, *map(env.fp, rel.sorts_late)])
         if self.known_constraints is not None:
-            self.known_constraints.outputs(env, rel.outs, self.fps(), rel.wide, rel.collates)
+            self.known_constraints.outputs(env, rel.outs, as_written, rel.wide, rel.collates)
+            if rel.group_tag:
+                self.known_constraints.in_sets(env, as_written, self.fps())
         if rel.windowed:
             # An engine sorts for them, and may leave the rows as they were sorted.
             windows = [
