@@ -192,7 +192,7 @@ def _prepared(
     rewriting.apart = rewriting.qualified and _are_apart(tree)
     if types is not None and rewriting.apart:
         rewriting.types = _types(tree, dialect, types)
-    rewriting.order_seen = sees_order(tree, dialect)
+    rewriting.order_matters = sees_order(tree, dialect)
     return tree, tokens, rewriting
 
 

@@ -14,7 +14,7 @@ from dbt_ripple.flow.determinism import is_repeatable
 from dbt_ripple.flow.dropped_tokens import dropped_tokens
 from dbt_ripple.flow.token_kinds import marks_of
 
-_ALL_IT_SAYS: Final = frozenset({"this", "where"})
+_PLAIN_DELETE: Final = frozenset({"this", "where"})
 _OTHER_ROWS: Final = (exp.Query, exp.AggFunc, exp.Window, exp.Star, exp.Placeholder, exp.Parameter)
 """Expressions of which the value is up to more than the row."""
 
@@ -60,7 +60,7 @@ def deleted_rows(sql: str, relation: str, dialect: str) -> Deleted | None:
     table, where = tree.this, tree.args.get("where")
     if (
         where is None
-        or {name for name, value in tree.args.items() if value} != _ALL_IT_SAYS
+        or {name for name, value in tree.args.items() if value} != _PLAIN_DELETE
         or not isinstance(table, exp.Table)
         or {name for name, value in table.args.items() if value} != {"this"}
         or table.name != relation

@@ -10,14 +10,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from enum import Enum
 from typing import Final
 
-Says = bool | None
+IsRefused = bool | None
 """Whether an engine refuses a query for something in it; None where that is not known."""
+
+
+class NameProblem(Enum):
+    """Why linking could not take a name, or a position, for a column."""
+
+    ABSENT = "no relation has it"
+    ABSENT_IN_TABLE = "no relation has it, and one is a table, which may have hidden columns"
+    AMBIGUOUS = "several relations have it"
+    REPEATED = "a relation has it twice"
+    REPEATED_IN_USING = "a relation of USING has it twice"
+    SELECTED_TWICE = "a relation has it twice, and both are one column"
+    POSITION = "the select list has no such position"
+    NUMBER_OF_COLUMNS = "the branches of a set operation have different numbers of columns"
+    HIDDEN = "its relation is the right side of a semi join"
+    AGGREGATE_AS_KEY = "a key of GROUP BY is an aggregate"
+    NOT_A_KEY = "it is no key of GROUP BY"
+    EXCEPT = "a `*` leaves it out and has none"
+    RENAME = "a `*` renames it and has none"
+    REPLACE = "a `*` replaces it and has none"
+    OF_THE_LEFT_SIDE = "the left side of a join has it, and the right side may not read that"
+    BEFORE_CROSS_JOIN = "what stands before a cross join has it"
+    BESIDE = "a relation beside a query in FROM has it, and the query is not LATERAL"
+
+    @property
+    def is_of_name(self) -> bool:
+        """Whether no relation has the name: the engine may know it otherwise."""
+        return self in (NameProblem.ABSENT, NameProblem.ABSENT_IN_TABLE)
+
 
 _READS_AS_ONE: Final = re.compile(r"[\w$@:#.`\"-]+(?: [\w$]+)*")
 
-UNUSED_CTES: Final[dict[str, Says]] = {
+UNUSED_CTES: Final[dict[str, IsRefused]] = {
     "athena": True,
     "bigquery": True,
     "databricks": True,
@@ -31,14 +60,17 @@ UNUSED_CTES: Final[dict[str, Says]] = {
 }
 """Whether an engine looks into a CTE that nothing reads."""
 
-UNUSED_RECURSIVE_CTES: Final[dict[str, Says]] = UNUSED_CTES | {"databricks": False, "spark": False}
+UNUSED_RECURSIVE_CTES: Final[dict[str, IsRefused]] = UNUSED_CTES | {
+    "databricks": False,
+    "spark": False,
+}
 
-_SAYS: Final[dict[str, tuple[Says, dict[str, Says]]]] = {
-    # How a name was not found: what engines say, and those that say something else.
-    "absent": (True, {}),
-    "absent in a table": (True, {}),
-    "ambiguous": (True, {"clickhouse": None}),
-    "repeated": (
+_REFUSED: Final[dict[NameProblem, tuple[IsRefused, dict[str, IsRefused]]]] = {
+    # Whether engines refuse it, and those of which it is otherwise.
+    NameProblem.ABSENT: (True, {}),
+    NameProblem.ABSENT_IN_TABLE: (True, {}),
+    NameProblem.AMBIGUOUS: (True, {"clickhouse": None}),
+    NameProblem.REPEATED: (
         True,
         {
             "clickhouse": None,
@@ -51,7 +83,7 @@ _SAYS: Final[dict[str, tuple[Says, dict[str, Says]]]] = {
             "teradata": None,
         },
     ),
-    "repeated in USING": (
+    NameProblem.REPEATED_IN_USING: (
         True,
         {
             "clickhouse": None,
@@ -66,44 +98,55 @@ _SAYS: Final[dict[str, tuple[Says, dict[str, Says]]]] = {
             "teradata": None,
         },
     ),
-    "said twice": (True, {"databricks": None, "duckdb": False, "spark": None, "sqlite": False}),
-    "ordinal": (True, dict.fromkeys(("clickhouse", "hive", "oracle", "tsql", "fabric"))),
-    "width": (True, {}),
+    NameProblem.SELECTED_TWICE: (
+        True,
+        {"databricks": None, "duckdb": False, "spark": None, "sqlite": False},
+    ),
+    NameProblem.POSITION: (True, dict.fromkeys(("clickhouse", "hive", "oracle", "tsql", "fabric"))),
+    NameProblem.NUMBER_OF_COLUMNS: (True, {}),
     # What no engine is taken to refuse that was not asked.
-    "hidden": (False, {"databricks": True, "duckdb": True, "spark": True}),
-    "aggregate as key": (False, {"duckdb": True}),
-    "no key": (False, {"duckdb": True}),
-    "except": (True, {"clickhouse": False, "redshift": None, "snowflake": None}),
+    NameProblem.HIDDEN: (False, {"databricks": True, "duckdb": True, "spark": True}),
+    NameProblem.AGGREGATE_AS_KEY: (False, {"duckdb": True}),
+    NameProblem.NOT_A_KEY: (False, {"duckdb": True}),
+    NameProblem.EXCEPT: (True, {"clickhouse": False, "redshift": None, "snowflake": None}),
     # Of another relation of FROM. Spark takes nothing that is LATERAL on the right of such a join.
-    "from the left side": (
+    NameProblem.OF_THE_LEFT_SIDE: (
         None,
         {"databricks": True, "duckdb": True, "postgres": True, "spark": True},
     ),
-    "from before a cross join": (None, {"databricks": True, "spark": True}),
-    "from beside it": (
+    NameProblem.BEFORE_CROSS_JOIN: (None, {"databricks": True, "spark": True}),
+    NameProblem.BESIDE: (
         None,
         {"databricks": True, "duckdb": False, "postgres": True, "spark": True, "sqlite": True},
     ),
-    "rename": (None, {"duckdb": False}),
-    "replace": (True, {"clickhouse": False, "snowflake": None}),
+    NameProblem.RENAME: (None, {"duckdb": False}),
+    NameProblem.REPLACE: (True, {"clickhouse": False, "snowflake": None}),
 }
 
 
-BY_TEXT_ALONE: Final = frozenset({"aggregate as key", "ambiguous", "hidden", "no key", "width"})
+BY_TEXT_ALONE: Final = frozenset(
+    {
+        NameProblem.AGGREGATE_AS_KEY,
+        NameProblem.AMBIGUOUS,
+        NameProblem.HIDDEN,
+        NameProblem.NOT_A_KEY,
+        NameProblem.NUMBER_OF_COLUMNS,
+    }
+)
 """Ways in which a query is refused whatever a column that nothing lists may be called.
 
 No name is looked for in vain there: what is listed is there, and may not be used in this way.
 """
 
 
-def refuses(how: str, dialect: str) -> Says:
-    """What an engine says of a name, given how linking failed to find it (`Linked.how`)."""
-    answer, others = _SAYS[how]
+def refuses(problem: NameProblem, dialect: str) -> IsRefused:
+    """Whether an engine refuses a query for a problem of a name (`Linked.problems`)."""
+    answer, others = _REFUSED[problem]
     return others.get(dialect, answer)
 
 
-def worst(answers: Collection[Says]) -> Says:
-    """What an engine says of a query, given what it says of each thing in it."""
+def worst(answers: Collection[IsRefused]) -> IsRefused:
+    """Whether an engine refuses a query, given whether it refuses each thing in it."""
     return True if True in answers else None if None in answers else False
 
 
@@ -186,8 +229,8 @@ def is_hidden(name: str) -> bool:
     return plain in _KNOWN_SOMEWHERE or plain.startswith(_LOOKS_HIDDEN) or "$" in plain
 
 
-def name_is_refused(name: str, dialect: str, stored: bool) -> Says:
-    """What an engine says of a name that no relation declares.
+def name_is_refused(name: str, dialect: str, stored: bool) -> IsRefused:
+    """Whether an engine refuses a name that no relation declares.
 
     Args:
         name: as it is reported, a qualifier included.

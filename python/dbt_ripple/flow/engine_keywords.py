@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.engine_checks import Says
+from dbt_ripple.flow.engine_checks import IsRefused
 from dbt_ripple.flow.expressions import listed
 from dbt_ripple.flow.functions import functions
 
@@ -89,7 +89,7 @@ class EngineKeywords:
             if column.parent is not None:
                 column.replace(word)
 
-    def _is_column(self, column: exp.Column, name: str) -> Says:
+    def _is_column(self, column: exp.Column, name: str) -> IsRefused:
         identifier = column.this
         if column.table:
             is_sequence = name in _SEQUENCES and self.dialect not in _PLAIN_ARGUMENTS

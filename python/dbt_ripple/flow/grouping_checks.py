@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from dbt_ripple.flow.engine_checks import refuses
+from dbt_ripple.flow.engine_checks import NameProblem, refuses
 from dbt_ripple.flow.ir import Expr, LoweredExpr, Select
 from dbt_ripple.flow.scope import Env, has_aggregate, value_of
 
@@ -24,7 +24,7 @@ _OF_ONE_ROW: Final = frozenset(
 
 def refused(
     rel: Select, env: Env, keys: Collection[bytes], dialect: str
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, NameProblem]]:
     """What an engine refuses in a grouped SELECT.
 
     Args:
@@ -36,7 +36,7 @@ def refused(
     Yields:
         What is not there, and in which way that is, as `engine_checks.refuses` knows it.
     """
-    if refuses("no key", dialect) is False or rel.group_tag or rel.group_all:
+    if refuses(NameProblem.NOT_A_KEY, dialect) is False or rel.group_tag or rel.group_all:
         return
     # A position behind a * is another item, and one that is not there is refused by itself.
     if rel.group_outs and (rel.wide or not all(0 < n <= len(rel.outs) for n in rel.group_outs)):
@@ -44,7 +44,7 @@ def refused(
     outs = [value_of(rel.outs[n - 1]) for n in rel.group_outs]
     for x in (*rel.group, *outs):
         if isinstance(x, LoweredExpr) and has_aggregate(x.e):
-            yield "a key of GROUP BY without an aggregate", "aggregate as key"
+            yield "a key of GROUP BY without an aggregate", NameProblem.AGGREGATE_AS_KEY
     # Which of two items of one alias a key means is not known; and what reads like an alias may be a
     # column that nobody lists.
     if len(set(rel.keys)) < len(rel.keys):
@@ -59,7 +59,7 @@ def refused(
         if value is None:
             continue
         for i in _outside(value.e if isinstance(value, LoweredExpr) else value, env, keys):
-            yield f"{env.refs[i].name} in GROUP BY", "no key"
+            yield f"{env.refs[i].name} in GROUP BY", NameProblem.NOT_A_KEY
 
 
 def _outside(e: Expr, env: Env, keys: Collection[bytes]) -> Iterator[int]:

@@ -110,7 +110,7 @@ def folds(dialect: str) -> bool:
 MADE_UP: Final = "\x1e"
 """Stands before the key of a name that the engine makes up: what follows it is our guess."""
 
-_NOT_SAID: Final = re.compile(r"[\s()\"`]")
+_LAYOUT: Final = re.compile(r"[\s()\"`]")
 
 
 def made_up_for(key: str, keys: list[str]) -> list[str]:
@@ -126,8 +126,8 @@ def made_up_for(key: str, keys: list[str]) -> list[str]:
     """
     if not keys:
         return keys
-    asked = _NOT_SAID.sub("", key).lower()
-    exact = [k for k in keys if _NOT_SAID.sub("", k[1:]).lower() == asked]
+    asked = _LAYOUT.sub("", key).lower()
+    exact = [k for k in keys if _LAYOUT.sub("", k[1:]).lower() == asked]
     if exact:
         return exact
     plain = key.isidentifier() and not any(k[1:].isidentifier() for k in keys)
@@ -138,16 +138,18 @@ _RENAMED: Final = {"duckdb": "_", "sqlite": ":"}
 """What stands between a repeated name and its number where the engine tells them apart."""
 
 
-def tells_apart(dialect: str) -> bool:
+def renames_repeated(dialect: str) -> bool:
     """Whether a query may give a name twice, and the engine renames the latter."""
     return dialect in _RENAMED
 
 
-def told_apart(names: list[str], keys: list[str], dialect: str) -> tuple[list[str], list[str]]:
+def with_unique_names(
+    names: list[str], keys: list[str], dialect: str
+) -> tuple[list[str], list[str]]:
     """Names and keys of a query's columns as a query around it sees them.
 
     Example:
-        >>> told_apart(["id", "v", "id"], ["id", "v", "id"], "duckdb")[0]
+        >>> with_unique_names(["id", "v", "id"], ["id", "v", "id"], "duckdb")[0]
         ['id', 'v', 'id_1']
     """
     between = _RENAMED.get(dialect)

@@ -22,6 +22,7 @@ from dbt_ripple.flow.canonical_order import unite
 from dbt_ripple.flow.clauses.pivot import pivot, unpivot
 from dbt_ripple.flow.clauses.select import link_select
 from dbt_ripple.flow.clauses.set_operations import set_operation
+from dbt_ripple.flow.engine_checks import NameProblem
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import folds
 from dbt_ripple.flow.ir import (
@@ -56,11 +57,11 @@ class Linked:
         missing: names it reads that do not exist or are ambiguous, in order (rule 5).
         unknown: why some of its columns cannot be known by position, or None.
         called: what its FROM clauses call (see `flow.ir.Lowered`).
-        how: in which ways each missing name was not found, as `engine_checks.refuses` knows them;
-            empty where the query was not linked just now.
+        problems: why each missing name could not be taken; empty where the query was not linked
+            just now.
     """
 
-    __slots__ = ("called", "how", "missing", "relation", "unknown")
+    __slots__ = ("called", "missing", "problems", "relation", "unknown")
 
     def __init__(
         self,
@@ -68,13 +69,13 @@ class Linked:
         missing: list[str],
         unknown: Reason | None,
         called: Sequence[str] = (),
-        how: dict[str, set[str]] | None = None,
+        problems: dict[str, set[NameProblem]] | None = None,
     ) -> None:
         self.relation = relation
         self.missing = missing
         self.unknown = unknown
         self.called = called
-        self.how = how or {}
+        self.problems = problems or {}
 
 
 def link(
@@ -127,12 +128,12 @@ class _Linker:
         self.row_first = dialect in ROW_FIRST
         self.row_last = dialect in ROW_LAST
         self.ctes: list[Relation | None] = [None] * ctes
-        self.missing: dict[str, set[str]] = {}
+        self.missing: dict[str, set[NameProblem]] = {}
         self.unknown: Reason | None = None
         self.correlated = 0
 
-    def miss(self, name: str, how: str = "absent") -> None:
-        self.missing.setdefault(name, set()).add(how)
+    def miss(self, name: str, problem: NameProblem = NameProblem.ABSENT) -> None:
+        self.missing.setdefault(name, set()).add(problem)
 
     def rel(self, rel: Rel, env: Env | None) -> Relation:
         if type(rel) is Select:

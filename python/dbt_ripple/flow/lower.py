@@ -606,9 +606,9 @@ class _Lowering(Expressions):
         scope = self.enter()
         scope.extra.extend(extra)
         self.add_source(None, None, rel, columns)
-        scope.items.append(_leaf_item(0))
+        scope.items.append(_first_item(0))
         args = modifiers or {}
-        select = self.rest_of_select(args, scope, [""], [""], [_star()], _READ_BEHIND)
+        select = self.select_behind(args, scope, [""], [""], [_star()], _READ_BEHIND)
         self.leave()
         return select
 
@@ -705,7 +705,7 @@ class _Lowering(Expressions):
             scope.windows[self.fold(window.this)] = window
         self.of_one_row = False
         outputs = self.select_list(args.get("expressions", ()), scope.aliases)
-        select = self.rest_of_select(args, scope, *outputs, _READ_OF_SELECT)
+        select = self.select_behind(args, scope, *outputs, _READ_OF_SELECT)
         self.leave()
         return select
 
@@ -724,7 +724,7 @@ class _Lowering(Expressions):
         table.parent = None
         return self.table(table, self.parts(table))
 
-    def rest_of_select(
+    def select_behind(
         self,
         args: dict[str, Any],
         scope: Scope,
@@ -1295,7 +1295,7 @@ class _Lowering(Expressions):
                 raise Unsupported("joins within a table function")
             if isinstance(node.this, exp.Table):
                 # `a join b join c on .. on ..`: the parser hangs the inner join on the table.
-                item.nested = [*(item.nested or [_leaf_item(item.source)]), self.join(nested)]
+                item.nested = [*(item.nested or [_first_item(item.source)]), self.join(nested)]
                 item.source = -1
         if self.dialect in _HIDES_SEMI_JOINED and ("SEMI" in item.kind or "ANTI" in item.kind):
             # What is joined later may have the name: from here on it is meant.
@@ -1781,7 +1781,7 @@ def _star(source: int = -1) -> Star:
     return Star(source, 0, None, [], {}, {})
 
 
-def _leaf_item(source: int) -> FromItem:
+def _first_item(source: int) -> FromItem:
     return FromItem(source, "")
 
 

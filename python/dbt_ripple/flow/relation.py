@@ -15,7 +15,7 @@ from dbt_ripple.flow.identifiers import (
     fold,
     made_up_for,
     repeats_for,
-    told_apart,
+    with_unique_names,
 )
 from dbt_ripple.flow.ir import (
     AGGREGATION,
@@ -129,7 +129,7 @@ class Relation:
             or our schema is out of date, and what it would depend on must not be lost.
         fields: of columns that are a struct with fields we can see, these fields, by key.
         also: other names that ORDER BY knows behind a set operation, with their positions.
-        untold: the columns as its own query named them, where repeated names were then told apart.
+        as_named: the columns as its own query named them, where repeated names were then told apart.
         facts: what else is known of its rows; only where it was linked for that (`flow.row_constraints`).
     """
 
@@ -137,6 +137,7 @@ class Relation:
         "_shows_its_keys",
         "_uncertain",
         "also",
+        "as_named",
         "by_key",
         "columns",
         "duplicates",
@@ -145,7 +146,6 @@ class Relation:
         "rows",
         "unlisted",
         "unresolved",
-        "untold",
     )
 
     def __init__(
@@ -160,7 +160,7 @@ class Relation:
         self.unlisted = unlisted if unlisted is not None else []
         self.unresolved = unresolved if unresolved is not None else []
         self.facts: Facts | None = None
-        self.untold: list[OutputColumn] | None = None
+        self.as_named: list[OutputColumn] | None = None
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
         self._uncertain: bool | None = None
@@ -295,7 +295,7 @@ class Relation:
             )
         else:
             # What the list leaves over keeps its name: it is told apart from what the list says.
-            left = self.untold or self.columns
+            left = self.as_named or self.columns
             named = [
                 OutputColumn(name, fold(name, False, dialect), column.fp, column.deps)
                 for name, column in zip(columns, self.columns, strict=False)
@@ -305,7 +305,7 @@ class Relation:
                 for as_named, column in zip(left[n:], self.columns[n:], strict=True)
             ]
             if n < len(left):
-                named = columns_told_apart(named, dialect)
+                named = columns_with_unique_names(named, dialect)
             renamed = Relation(named, self.rows, [], self.unresolved)
             if self.fields:
                 places = zip(self.columns, named, strict=True)
@@ -316,10 +316,10 @@ class Relation:
         return renamed
 
 
-def columns_told_apart(columns: list[OutputColumn], dialect: str) -> list[OutputColumn]:
+def columns_with_unique_names(columns: list[OutputColumn], dialect: str) -> list[OutputColumn]:
     """The columns under the names by which an engine tells repeated ones apart."""
     keys = [column.key for column in columns]
-    names, new_keys = told_apart([column.name for column in columns], keys, dialect)
+    names, new_keys = with_unique_names([column.name for column in columns], keys, dialect)
     if new_keys is keys:
         return columns
     return [

@@ -703,7 +703,7 @@ class KnownConstraints:
         self.used(f"{words}, {proof_words}" if proof_words else words, *proofs)
         facts.empty = _both(proofs)
 
-    def grouped_by_rest(self, source: Facts, columns: Sequence[bytes], n: bytes) -> Facts:
+    def grouped_by_others(self, source: Facts, columns: Sequence[bytes], n: bytes) -> Facts:
         """PIVOT: one row for each combination of the columns it does not use."""
         return _grouped(source, frozenset(columns), n) if columns else Facts(OpaqueRows(n))
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.alias_resolution import EITHER, KEY_FIRST, SOURCE, SOURCE_FIRST
-from dbt_ripple.flow.engine_checks import is_hidden
+from dbt_ripple.flow.engine_checks import NameProblem, is_hidden
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest, hashed
 from dbt_ripple.flow.identifiers import MADE_UP
 from dbt_ripple.flow.ir import (
@@ -71,7 +71,7 @@ class QueryLinker(Protocol):
     correlated: int
     """How often a query has read a column of one around it."""
 
-    def miss(self, name: str, how: str = "absent") -> None:
+    def miss(self, name: str, problem: NameProblem = NameProblem.ABSENT) -> None:
         """Note a name that is nowhere, or in two places, and how that came (`Linked.how`)."""
 
     def rel(self, rel: Rel, env: Env | None) -> Relation:
@@ -258,7 +258,7 @@ class Env:
         self.aliases: dict[str, list[int]] | None = None
         self.busy: set[int] = set()
         self.in_from = False
-        self.joining: tuple[tuple[str, Sequence[int], Sequence[int]], ...] = ()
+        self.joining: tuple[tuple[NameProblem, Sequence[int], Sequence[int]], ...] = ()
         self.late = False
         self.lifted = False
         self.lifting: frozenset[int] = _NONE
@@ -288,7 +288,12 @@ class Env:
         return fp, deps
 
     def listed_column(
-        self, source: int, key: str, twice: str = "repeated", *, meant: bool = True
+        self,
+        source: int,
+        key: str,
+        twice: NameProblem = NameProblem.REPEATED,
+        *,
+        meant: bool = True,
     ) -> Column | None:
         relation = self.relations[source]
         if relation is None:
@@ -303,7 +308,9 @@ class Env:
             same = [c.value for c in relation.columns if c.key == key]
             alike = len({fp for fp, _ in same}) == 1
             if meant:
-                self.linker.miss(f"{key} is ambiguous", "said twice" if alike else twice)
+                self.linker.miss(
+                    f"{key} is ambiguous", NameProblem.SELECTED_TWICE if alike else twice
+                )
             column = combine(same)
         return self.wrap(source, column) if self.wraps[source] else column
 
@@ -379,7 +386,7 @@ class Env:
                 env = env.parent
             column = env.column(ref.source, ref.key, ref.name)
             if not env.visible[ref.source]:  # the right side of a semi join
-                self.linker.miss(f"{env.sources[ref.source].alias}.{ref.name}", "hidden")
+                self.linker.miss(f"{env.sources[ref.source].alias}.{ref.name}", NameProblem.HIDDEN)
             if column is None:
                 source = env.sources[ref.source]
                 struct = self._struct_named(env, source, ref)
@@ -391,12 +398,12 @@ class Env:
                 is_of_table = type(source.rel) is Table
                 self.linker.miss(
                     f"{source.alias}.{ref.name}" if source.alias else ref.name,
-                    "absent in a table" if is_of_table else "absent",
+                    NameProblem.ABSENT_IN_TABLE if is_of_table else NameProblem.ABSENT,
                 )
                 lost = self.lost(ref, [(env, ref.source, ref.up)])
                 return lost if farther is None else combine([lost, farther])
             if env.joining:
-                env.told_from_the_left(ref.source, ref.name)
+                env.note_left_side(ref.source, ref.name)
             return self.around(column, ref.up)
         rule = ref.rule
         if rule == KEY_FIRST:
@@ -423,7 +430,7 @@ class Env:
                 if env_.joining and not columns:
                     for i in range(len(env_.sources)):
                         if env_.visible[i] and env_.listed_column(i, ref.key) is not None:
-                            env_.told_from_the_left(i, ref.name)
+                            env_.note_left_side(i, ref.name)
                 columns.append(self.around(listed, up))
                 break
             columns.extend(self.around(c, up) for c in unknown)
@@ -455,7 +462,9 @@ class Env:
             env_ = env_.parent
             up += 1
         is_of_table = any(type(source.rel) is Table for source in self.sources)
-        self.linker.miss(ref.name, "absent in a table" if is_of_table else "absent")
+        self.linker.miss(
+            ref.name, NameProblem.ABSENT_IN_TABLE if is_of_table else NameProblem.ABSENT
+        )
         everywhere: list[tuple[Env, int, int]] = []
         env_ = self
         up = 0
@@ -493,7 +502,7 @@ class Env:
             self.linker.correlated += 1
         return outer(column, up)
 
-    def told_from_the_left(self, source: int, name: str) -> None:
+    def note_left_side(self, source: int, name: str) -> None:
         """Note a column of another relation in FROM that a relation there reads, and may not read.
 
         A query that has lost a column may find one of that name there. Most engines let it be read
@@ -501,11 +510,11 @@ class Env:
         left one. What stands before a cross join or a comma is of the left side in the one case,
         and not in the other; the parse tree may be the same.
         """
-        for how, left, perhaps in self.joining:
+        for problem, left, perhaps in self.joining:
             if source in left:
-                self.linker.miss(name, how)
+                self.linker.miss(name, problem)
             elif source in perhaps:
-                self.linker.miss(name, "from before a cross join")
+                self.linker.miss(name, NameProblem.BEFORE_CROSS_JOIN)
 
     def lost_in(self, key: str, sources: list[int]) -> Column:
         """A column that none of these sources of the scope has."""
@@ -592,7 +601,7 @@ class Env:
                 columns.append(column)
         if columns:
             if meant and len(columns) > 1 and self.listed(key) > 1:
-                self.linker.miss(f"{ref.name} is ambiguous", "ambiguous")
+                self.linker.miss(f"{ref.name} is ambiguous", NameProblem.AMBIGUOUS)
             return combine(columns), []
         unknown = []
         for i, relation in enumerate(self.relations):

@@ -11,7 +11,7 @@ from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.lower import parse
 from dbt_ripple.tuning import deep_recursion
 
-_SAY_NO_TYPE: Final = (
+_WITHOUT_TYPE: Final = (
     "where prewhere group having qualify order sort cluster distribute limit offset sample distinct"
 ).split()
 """Clauses that decide which rows there are, and in which order."""
@@ -67,7 +67,7 @@ def type_shape(sql: str, dialect: str, *, schemas: bool = True) -> str:
 
 def _without_rows(node: Any, schemas: bool) -> None:
     if isinstance(node, exp.Query):
-        for clause in _SAY_NO_TYPE:
+        for clause in _WITHOUT_TYPE:
             if node.args.get(clause) is not None:
                 node.set(clause, False if isinstance(node, exp.SetOperation) else None)
     elif isinstance(node, exp.Join):

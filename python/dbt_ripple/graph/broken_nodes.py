@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
-from dbt_ripple.flow.engine_checks import BY_TEXT_ALONE
+from dbt_ripple.flow.engine_checks import BY_TEXT_ALONE, NameProblem
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.relation import Relation
@@ -40,7 +40,7 @@ from dbt_ripple.graph.linking.sources import unlisted_relation
 from dbt_ripple.graph.query_cache import QueryCache
 from dbt_ripple.graph.relations import RELATIONS, LinkedNode, why_unreadable
 from dbt_ripple.graph.traversal import reach_all
-from dbt_ripple.graph.unresolved_names import engine_says, reads_stored, without_words
+from dbt_ripple.graph.unresolved_names import engine_refuses, reads_stored, without_words
 from dbt_ripple.reasons import Code, Reason
 
 RUNS_ITS_QUERY: Final = frozenset(
@@ -49,7 +49,9 @@ RUNS_ITS_QUERY: Final = frozenset(
 """Materializations whose query the engine has to accept for the node to be built."""
 
 _ONLY_ITS_QUERY: Final = frozenset({"table", "view", "ephemeral"})
-_USED_WRONGLY: Final = frozenset({"aggregate as key", "hidden", "no key"})
+_USED_WRONGLY: Final = frozenset(
+    {NameProblem.AGGREGATE_AS_KEY, NameProblem.HIDDEN, NameProblem.NOT_A_KEY}
+)
 _WORD: Final = re.compile(r"\w+")
 _MAY_ADD_COLUMNS: Final = frozenset(
     """
@@ -184,12 +186,12 @@ class BrokenNodeFinder(LinkingMode):
         return [
             name
             for name in linked.missing
-            if engine_says(linked, name, self.linker.dialect, stored) is True
-            and not self.only_in_a_branch(node, name, linked.how[name])
-            and (not self.by_text_alone or linked.how[name] <= BY_TEXT_ALONE)
+            if engine_refuses(linked, name, self.linker.dialect, stored) is True
+            and not self.only_in_a_branch(node, name, linked.problems[name])
+            and (not self.by_text_alone or linked.problems[name] <= BY_TEXT_ALONE)
         ], reads
 
-    def only_in_a_branch(self, node: Node, name: str, how: Collection[str]) -> bool:
+    def only_in_a_branch(self, node: Node, name: str, problems: Collection[NameProblem]) -> bool:
         """Whether a name may stand only where an incremental model asks whether it is there already.
 
         Of a name that is there, and is used in a way that the engine refuses, the words do not tell.
@@ -198,7 +200,7 @@ class BrokenNodeFinder(LinkingMode):
             return False
         if self.context.macros.that_ask(node.depends_on.macros):
             return True
-        if self.by_text_alone or not _USED_WRONGLY.isdisjoint(how):
+        if self.by_text_alone or not _USED_WRONGLY.isdisjoint(problems):
             return bool(both_branches(node.raw_code))
         plain = name.rpartition(".")[2].lower()
         hidden = _WORD.findall(both_branches(node.raw_code).lower())

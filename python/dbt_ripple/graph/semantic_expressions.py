@@ -17,7 +17,7 @@ from dbt_ripple.flow.relation import (
     RowSet,
 )
 from dbt_ripple.flow.unused_ctes import checked
-from dbt_ripple.graph.unresolved_names import engine_says, without_words
+from dbt_ripple.graph.unresolved_names import engine_refuses, without_words
 from dbt_ripple.reasons import Code, Reason
 
 _FROM: Final = "semantic_model"
@@ -76,7 +76,7 @@ class SemanticExpressions:
             over: what it is read from.
             surely: the same, as far as its columns are certain; None where a name that cannot be
                 found is never certainly missing.
-            stored: whether the relation is a table (`unresolved_names.engine_says`).
+            stored: whether the relation is a table (`unresolved_names.engine_refuses`).
         """
         sql = f"select (\n{text}\n) as value from {_FROM}"
         others = False
@@ -119,7 +119,7 @@ class SemanticExpressions:
         linked: Linked = link(executed, lambda *_: over, self.dialect)
         refused = (True,) if surely else (True, None)
         return [
-            n for n in linked.missing if engine_says(linked, n, self.dialect, stored) in refused
+            n for n in linked.missing if engine_refuses(linked, n, self.dialect, stored) in refused
         ]
 
     def relation_with(self, columns: Iterable[tuple[str, bytes, Deps]]) -> Relation:

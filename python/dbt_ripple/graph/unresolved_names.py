@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.flow.engine_checks import Says, name_is_refused, refuses, worst
+from dbt_ripple.flow.engine_checks import IsRefused, NameProblem, name_is_refused, refuses, worst
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.relation import Relation
@@ -34,7 +34,7 @@ def unresolved_names(linker: ProjectLinker, unique_id: str, node: Node) -> list[
     linked = link(looked_into, lambda k, n: linker.table(unique_id, k, n), linker.dialect)
     stored = reads_stored(linker.project, unique_id)
     return [
-        n for n in linked.missing if engine_says(linked, n, linker.dialect, stored) is not False
+        n for n in linked.missing if engine_refuses(linked, n, linker.dialect, stored) is not False
     ]
 
 
@@ -57,14 +57,13 @@ def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, boo
     return lower(sql, dialect, edit=edit), follows
 
 
-def engine_says(linked: Linked, name: str, dialect: str, stored: bool) -> Says:
-    """What the engine says of a name that linking could not find."""
+def engine_refuses(linked: Linked, name: str, dialect: str, stored: bool) -> IsRefused:
+    """Whether the engine refuses a query for a name that linking could not find."""
     answers = []
-    for how in linked.how[name]:
-        of_place = refuses(how, dialect)
-        in_table = stored and how == "absent in a table"
-        is_name = how.startswith("absent")
-        of_name = name_is_refused(name, dialect, in_table) if is_name else True
+    for problem in linked.problems[name]:
+        of_place = refuses(problem, dialect)
+        in_table = stored and problem is NameProblem.ABSENT_IN_TABLE
+        of_name = name_is_refused(name, dialect, in_table) if problem.is_of_name else True
         answers.append(False if False in (of_place, of_name) else of_place and of_name)
     return worst(answers)
 

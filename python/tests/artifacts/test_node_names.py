@@ -76,7 +76,7 @@ def test_the_longest_name_wins() -> None:
     assert find_node(project, "raw.y") == (project.nodes["model.shop.raw"], "y")
 
 
-def test_case_tells_apart_where_it_must() -> None:
+def test_case_renames_repeated_where_it_must() -> None:
     project = project_of(model("Orders"), model("orders"))
     assert find_node(project, "Orders")[0].name == "Orders"
     with pytest.raises(RippleError, match="2 nodes have this name"):

@@ -19,7 +19,7 @@ from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.row_constraints import KnownConstraints
 from dbt_ripple.flow.unused_ctes import checked
-from dbt_ripple.graph.unresolved_names import engine_says, without_words
+from dbt_ripple.graph.unresolved_names import engine_refuses, without_words
 
 
 @dataclass
@@ -116,7 +116,7 @@ def refused(sql: str, dialect: str) -> tuple[str, ...]:
         return ()
     tables = functools.partial(table, tables=OF_DIALECT[dialect])
     linked = link(checked(lowered, dialect, surely=True), tables, dialect)
-    return tuple(n for n in linked.missing if engine_says(linked, n, dialect, True) is True)
+    return tuple(n for n in linked.missing if engine_refuses(linked, n, dialect, True) is True)
 
 
 @dataclass

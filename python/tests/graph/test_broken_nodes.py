@@ -10,7 +10,7 @@ import pytest
 from hand_made import check, macro, node, project
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.flow.engine_checks import UNUSED_CTES, refuses
+from dbt_ripple.flow.engine_checks import UNUSED_CTES, NameProblem, refuses
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.selection import select
@@ -376,8 +376,7 @@ def test_names_are_said_so_that_they_can_be_read() -> None:
 
 @pytest.mark.parametrize("dialect", ["duckdb", "spark", "postgres", "sqlite", "bigquery", "none"])
 def test_every_way_not_to_find_a_name_has_an_answer(dialect: str) -> None:
-    ways = "absent ambiguous repeated ordinal width except rename replace".split()
-    assert {refuses(way, dialect) for way in [*ways, "said twice"]} <= {True, False, None}
+    assert {refuses(problem, dialect) for problem in NameProblem} <= {True, False, None}
 
 
 # --- relations whose text is not all there is ----------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from dbt_ripple.flow.alias_resolution import COMMA_ENDS_JOINS, COMMA_IS_A_JOIN, LATERAL_UNSAID
 from dbt_ripple.flow.canonical_order import arrange
+from dbt_ripple.flow.engine_checks import NameProblem
 from dbt_ripple.flow.fingerprint import compared, digest, where
 from dbt_ripple.flow.ir import (
     DIRECT,
@@ -32,7 +33,7 @@ from dbt_ripple.flow.relation import (
 from dbt_ripple.flow.scope import Env, QueryLinker, relation_of
 from dbt_ripple.reasons import Code
 
-_IN_USING: Final = "repeated in USING"
+_IN_USING: Final = NameProblem.REPEATED_IN_USING
 _LEFT_UNSEEN: Final = frozenset({"RIGHT", "FULL", "SEMI", "ANTI"})
 """Words of the joins whose right side may not read the left one."""
 
@@ -83,7 +84,7 @@ def _side(linker: QueryLinker, item: FromItem, env: Env, arranged: dict[int, Rel
         joining = env.joining
         if source.in_brackets and linker.dialect not in LATERAL_UNSAID:
             everything = range(len(env.sources))
-            env.joining = (*joining, ("from beside it", everything, ()))
+            env.joining = (*joining, (NameProblem.BESIDE, everything, ()))
         relation = linker.rel(source.rel, env)
         env.joining = joining
         if source.columns:
@@ -142,7 +143,7 @@ class _FromTree:
         correlated, joining = linker.correlated, env.joining
         if not _LEFT_UNSEEN.isdisjoint(item.kind.split()):
             unseen, others = self.members[self.behind_cross :], self.members[: self.behind_cross]
-            env.joining = (*joining, ("from the left side", unseen, others))
+            env.joining = (*joining, (NameProblem.OF_THE_LEFT_SIDE, unseen, others))
         right, side = _side(linker, item, env, self.arranged)
         env.joining = joining
         token = right.side_key + str(self.joins.count(right.side_key)).encode()
@@ -223,7 +224,7 @@ class _FromTree:
         if self.in_brackets:
             inside = (*self.members, *side)
             conditions = [
-                _told_from_outside(env, x, value, inside)
+                _condition_in_brackets(env, x, value, inside)
                 for x, value in zip(item.conds, conditions, strict=False)
             ]
         if item.kind == "CROSS" and self.linker.dialect not in COMMA_IS_A_JOIN:
@@ -341,7 +342,9 @@ class _FromTree:
         return combine(columns) if columns else None
 
 
-def _told_from_outside(env: Env, x: LoweredExpr, value: Column, inside: Collection[int]) -> Column:
+def _condition_in_brackets(
+    env: Env, x: LoweredExpr, value: Column, inside: Collection[int]
+) -> Column:
     """A condition of a join in brackets, told from one on another source of the same relation.
 
     Sources outside are told apart among themselves, and so are those inside.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from dbt_ripple.flow.clauses.select_list import NO_POSITIONS, positions, select_list
+from dbt_ripple.flow.engine_checks import NameProblem
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import GROUP_BY, Expr, Select, Value
 from dbt_ripple.flow.relation import Column, Deps
@@ -81,7 +82,7 @@ def _positions(
             add_keys(at if isinstance(at, tuple) else env.value(at) for at in places.items)
             add_keys((other.fp(), other.whole()) for other in places.unlisted)
         elif not rel.group_tag:
-            linker.miss(f"GROUP BY {ordinal}", "ordinal")
+            linker.miss(f"GROUP BY {ordinal}", NameProblem.POSITION)
 
 
 def _all(

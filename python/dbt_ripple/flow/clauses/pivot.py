@@ -76,7 +76,7 @@ def pivot(linker: QueryLinker, rel: Pivot, env: Env | None) -> Relation:
     )
     if linker.known_constraints is not None and not source.unlisted:
         of_source = linker.known_constraints.of(source)
-        relation.facts = linker.known_constraints.grouped_by_rest(of_source, kept, rows_fp)
+        relation.facts = linker.known_constraints.grouped_by_others(of_source, kept, rows_fp)
     return relation
 
 

@@ -9,6 +9,7 @@ from dbt_ripple.flow.clauses.from_clause import link_from
 from dbt_ripple.flow.clauses.group_by import group_by
 from dbt_ripple.flow.clauses.select_list import select_list
 from dbt_ripple.flow.clauses.set_operations import GENERATED
+from dbt_ripple.flow.engine_checks import NameProblem
 from dbt_ripple.flow.fingerprint import digest, where
 from dbt_ripple.flow.grouping_checks import refused
 from dbt_ripple.flow.identifiers import fold
@@ -36,7 +37,7 @@ from dbt_ripple.flow.relation import (
     Relation,
     RowSet,
     UnlistedColumns,
-    columns_told_apart,
+    columns_with_unique_names,
     compose,
     in_order,
     merge,
@@ -268,8 +269,8 @@ class SelectClauses:
             env.sorts = dict.fromkeys(map(env.fp, rel.sorts))
         self.columns, self.unlisted = select_list(self.linker, rel, env)
         if rel.grouped:
-            for name, how in refused(rel, env, self.grouped_by, self.linker.dialect):
-                self.linker.miss(name, how)
+            for name, problem in refused(rel, env, self.grouped_by, self.linker.dialect):
+                self.linker.miss(name, problem)
         as_written = self.fps()
         marks = [self.extra] if self.extra else []
         if rel.group_tag:
@@ -361,7 +362,7 @@ class SelectClauses:
                 self.add(column.deps, kind)
             elif all_shown:
                 clause = "ORDER BY" if kind == SORT else "DISTINCT ON"
-                self.linker.miss(f"{clause} {ordinal}", "ordinal")
+                self.linker.miss(f"{clause} {ordinal}", NameProblem.POSITION)
         return fingerprints
 
     def order(self) -> None:
@@ -446,7 +447,7 @@ class SelectClauses:
             ]
         if rel.grouped and not (rel.group or rel.group_outs or rel.group_all or rel.group_tag):
             env.order = env.incidental = b""  # of one row there is none
-        columns = columns_told_apart(self.columns, self.linker.dialect)
+        columns = columns_with_unique_names(self.columns, self.linker.dialect)
         joins = (*self.joins, GENERATED) if env.generated else self.joins
         rows = RowSet(self.fp, self.rows, self.side_key, joins, env.order, env.incidental)
         relation = Relation(columns, rows, self.unlisted, unresolved)
@@ -454,7 +455,7 @@ class SelectClauses:
         for source in env.relations:
             has_fields = has_fields or (source is not None and bool(source.fields))
         if columns is not self.columns:
-            relation.untold = self.columns
+            relation.as_named = self.columns
         if has_fields:
             relation.fields = self.fields(relation.keys)
         if self.known_constraints is not None:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, cast
 
 from dbt_ripple.flow.alias_resolution import MERGED_IN_PLACE
+from dbt_ripple.flow.engine_checks import NameProblem
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.identifiers import fold, tells_apart
+from dbt_ripple.flow.identifiers import fold, renames_repeated
 from dbt_ripple.flow.ir import FromItem, GeneratedColumns, Select, Star, Value, hidden_in
 from dbt_ripple.flow.relation import Column, OutputColumn, Relation, UnlistedColumns, combine
 from dbt_ripple.flow.scope import (
@@ -117,7 +118,7 @@ def select_list(
             fp, deps = env.value(out.x)
             for i, (name, key) in enumerate(zip(out.names, out.keys, strict=True)):
                 result.add(name, key, (digest(b"generated", str(i).encode(), fp), deps))
-    if result.unlisted and len(outs) + len(rel.sources) > 2 and tells_apart(linker.dialect):
+    if result.unlisted and len(outs) + len(rel.sources) > 2 and renames_repeated(linker.dialect):
         _tell_from_unlisted(result)
     return result.columns, result.unlisted
 
@@ -278,7 +279,7 @@ def _add_star(linker: QueryLinker, rel: Select, env: Env, star: Star, result: Se
         if not any(key in relation_of(owner, i).columns_by_key() for i in sources):
             renamed = [c for i in sources if (c := owner.column(i, key, key)) is not None]
             if not renamed:
-                linker.miss(key, "rename")
+                linker.miss(key, NameProblem.RENAME)
                 renamed = [owner.lost_in(key, sources)]
             put(key, key, combine(renamed))
             # Where it stands is not known: any other column of its new name may come first.
@@ -290,7 +291,7 @@ def _add_star(linker: QueryLinker, rel: Select, env: Env, star: Star, result: Se
         if not any(c.key == key for c in columns):
             # of a source whose columns are not known, or a mistake
             if not result.unlisted:
-                linker.miss(key, "replace")
+                linker.miss(key, NameProblem.REPLACE)
             put(key, key, env.value(star.replaces[key]))
     for name in star.except_:
         one_source, _, key = name.rpartition("\x1f")
@@ -299,7 +300,9 @@ def _add_star(linker: QueryLinker, rel: Select, env: Env, star: Star, result: Se
         if key not in merged and not any(
             r.unlisted or key in r.columns_by_key() for r in relations
         ):
-            linker.miss(key, "except")  # most engines refuse to leave out what is not there
+            linker.miss(
+                key, NameProblem.EXCEPT
+            )  # most engines refuse to leave out what is not there
 
 
 def _in_order(items: Sequence[FromItem]) -> Iterable[int]:

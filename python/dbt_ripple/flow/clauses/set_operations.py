@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dbt_ripple.flow.alias_resolution import ORDERED_BY_ANY_BRANCH
+from dbt_ripple.flow.engine_checks import NameProblem
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, GROUP_BY, SetOp
 from dbt_ripple.flow.relation import (
@@ -112,7 +113,7 @@ def _pairs(
         return pairs, [blend]
     if len(left.columns) != len(right.columns):
         sizes = f"{op.split()[0]} of {len(left.columns)} columns with {len(right.columns)}"
-        linker.miss(sizes, "width")
+        linker.miss(sizes, NameProblem.NUMBER_OF_COLUMNS)
     for i, column in enumerate(left.columns):
         pairs.append((column, right.columns[i].value if i < len(right.columns) else None))
     return pairs, []
@@ -136,10 +137,10 @@ def _kept(column: OutputColumn, other: Column | None) -> OutputColumn:
 
 def _keep_names(linker: QueryLinker, relation: Relation, left: Relation, right: Relation) -> None:
     """What of the names of two branches that are matched by position is known of the result."""
-    if left.untold is not None:
-        relation.untold = [
-            OutputColumn(untold.name, untold.key, column.fp, column.deps)
-            for untold, column in zip(left.untold, relation.columns, strict=True)
+    if left.as_named is not None:
+        relation.as_named = [
+            OutputColumn(as_named.name, as_named.key, column.fp, column.deps)
+            for as_named, column in zip(left.as_named, relation.columns, strict=True)
         ]
     if linker.dialect in ORDERED_BY_ANY_BRANCH:
         also = {key: list(places) for key, places in left.also.items()}

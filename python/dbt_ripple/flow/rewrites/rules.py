@@ -50,7 +50,7 @@ class Rewriting:
         qualified: whether each column says by an alias which source it is of, and each source that
             is a query lists its columns.
         apart: whether, besides, no two sources of the whole query have one alias.
-        order_seen: whether something in the query asks in which order rows come.
+        order_matters: whether something in the query asks in which order rows come.
         types: of the columns of a source by its alias, as far as they are known.
         fresh: how many names have been made up.
         reordered: whether rows may come in another order by a rule that is not one that ``moves``.
@@ -60,7 +60,7 @@ class Rewriting:
     dialect: str
     qualified: bool = False
     apart: bool = False
-    order_seen: bool = True
+    order_matters: bool = True
     types: dict[str, dict[str, str]] = field(default_factory=dict)
     fresh: int = 0
     reordered: bool = False
@@ -147,7 +147,7 @@ def _by_type(rewriting: Rewriting, *, at_last: bool) -> dict[type, list[NamedRul
     """The rules that may apply to a query, by the class of node they look at."""
     rules: dict[type, list[NamedRule]] = {}
     for named in RULES.values():
-        if (named.of_sources and not rewriting.apart) or (named.moves and rewriting.order_seen):
+        if (named.of_sources and not rewriting.apart) or (named.moves and rewriting.order_matters):
             continue
         for t in named.on if named.at_last == at_last else ():
             rules.setdefault(t, []).append(named)
