@@ -62,7 +62,7 @@ def docs(
     --state.
     """
     from dbt_ripple.cli.base_and_head import state_folder
-    from dbt_ripple.governance.red_below import read_red_below
+    from dbt_ripple.governance.figure_thresholds import read_red_below
     from dbt_ripple.pages.describe_project import describe_project
     from dbt_ripple.pages.docs_site import copy_assets, enriched_site
 

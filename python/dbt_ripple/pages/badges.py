@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from dbt_ripple.governance.red_below import RedBelow
+from dbt_ripple.governance.figure_thresholds import RedBelow
 from dbt_ripple.pages.health import Health, share
 from dbt_ripple.pages.project_document import DescribedNode
 from dbt_ripple.rendering.escaping import shortened

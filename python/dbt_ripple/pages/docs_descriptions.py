@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from dbt_ripple.governance.red_below import RedBelow
+from dbt_ripple.governance.figure_thresholds import RedBelow
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex, reach
 from dbt_ripple.pages.badges import Badge, badges_of_health, badges_of_node, percent

@@ -33,11 +33,11 @@ from dbt_ripple.flow.row_constraints import FactUse, KnownConstraints
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import hooks_of
+from dbt_ripple.graph.delete_hooks import deletes_as_filters
 from dbt_ripple.graph.introspection import IntrospectedParts
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.fact_mode import Evidence, FactMode, TestRows
 from dbt_ripple.graph.linking.project_context import ProjectContext
-from dbt_ripple.graph.own_deletes import deletes_as_filters
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import ProvenTest
 

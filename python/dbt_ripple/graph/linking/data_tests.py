@@ -12,7 +12,8 @@ from dbt_ripple.flow.relation import unlisted_fp
 from dbt_ripple.graph.hooks import not_followed
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tests import is_lineage_test, lineage_tests
-from dbt_ripple.graph.linking.besides_query import (
+from dbt_ripple.graph.linking.opaque_nodes import link_opaque
+from dbt_ripple.graph.linking.other_dependencies import (
     besides_query,
     looked_at,
     unnamed_fingerprint,
@@ -20,7 +21,6 @@ from dbt_ripple.graph.linking.besides_query import (
     whole_relations,
     why_unnamed,
 )
-from dbt_ripple.graph.linking.opaque_nodes import link_opaque
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.graph.unresolved_names import unresolved_names

@@ -30,11 +30,11 @@ from dbt_ripple.flow.row_constraints import (
 )
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.linking.besides_query import besides_query, unnamed_reads
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode, unequal_circle
 from dbt_ripple.graph.linking.node_parents import refers_to, relations_above
+from dbt_ripple.graph.linking.other_dependencies import besides_query, unnamed_reads
 from dbt_ripple.graph.linking.seed_constraints import note_constraints_of_files
 from dbt_ripple.graph.linking.seeds import types_of_seed
 from dbt_ripple.graph.relations import LinkedNode, unchanged_relation

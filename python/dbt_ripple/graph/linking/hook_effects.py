@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.graph.hooks import Hook, when_it_runs
-from dbt_ripple.graph.linking.besides_query import whole_relations
 from dbt_ripple.graph.linking.node_parents import (
     functions_above,
     named_by_hooks,
     named_by_jinja,
     refers_to,
 )
+from dbt_ripple.graph.linking.other_dependencies import whole_relations
 from dbt_ripple.graph.relations import LinkedNode, after_hooks
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.reasons import Code

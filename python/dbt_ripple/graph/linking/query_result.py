@@ -10,7 +10,9 @@ from dbt_ripple.flow.identifiers import MADE_UP, fold, fold_stored
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.relation import OutputColumn, Relation, union
 from dbt_ripple.graph.lineage import NodeAnalysis, Status
-from dbt_ripple.graph.linking.besides_query import (
+from dbt_ripple.graph.linking.kept_rows import config_with_columns
+from dbt_ripple.graph.linking.modes import FollowedQuery
+from dbt_ripple.graph.linking.other_dependencies import (
     besides_query,
     looked_at,
     unnamed_fingerprint,
@@ -18,8 +20,6 @@ from dbt_ripple.graph.linking.besides_query import (
     whole_relations,
     why_unnamed,
 )
-from dbt_ripple.graph.linking.kept_rows import config_with_columns
-from dbt_ripple.graph.linking.modes import FollowedQuery
 from dbt_ripple.graph.linking.struct_fields import struct_fields
 from dbt_ripple.graph.normalized_code import type_text
 from dbt_ripple.graph.relations import (
@@ -162,7 +162,7 @@ class QueryResult:
             )
 
     def add_what_it_reads_besides(self) -> None:
-        """So is what its query does not name: see `linking.besides_query`. After `add_config`."""
+        """So is what its query does not name: see `linking.other_dependencies`. After `add_config`."""
         linker, unique_id, node = self.linker, self.unique_id, self.node
         reads = linker.context.introspection.of(node)
         besides = self.introspection_fingerprint = besides_query(linker, unique_id, node, reads)
