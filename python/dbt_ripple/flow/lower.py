@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Sequence
 from itertools import compress
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import sqlglot
 from sqlglot import exp
@@ -1211,7 +1211,7 @@ class _Lowering(Expressions):
             ]
         replaces = {}
         for r in listed(args.get("replace")):
-            replaces[self.fold(r.args["alias"])] = self.x(r.this, IDENTITY)
+            replaces[self.fold(r.args["alias"])] = _as_column(self.x(r.this, IDENTITY), r.this)
         if not _READ_OF_STAR.issuperset(args) and args.get("ilike"):
             raise Unsupported("a * filtered by a name pattern")
         nothing_beyond(node, _READ_OF_STAR)
@@ -1754,6 +1754,14 @@ def _function_behind(node: Any) -> str:
 def _generator_of(node: Any) -> Any:
     """The call behind `f(...) AS (a, b)`."""
     return node.this if type(node) is exp.Aliases else node
+
+
+@overload
+def _as_column(out: LoweredExpr, node: Any) -> LoweredExpr: ...
+
+
+@overload
+def _as_column(out: Out, node: Any) -> Out: ...
 
 
 def _as_column(out: Out, node: Any) -> Out:

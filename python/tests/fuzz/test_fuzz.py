@@ -344,6 +344,10 @@ ONCE_MISSED = [
         "select typeof(1::tinyint + 1) as x",
     ),
     (
+        "select typeof(1::tinyint + x) x from (select * replace (1 as x) from (select 2::tinyint x))",
+        "select typeof(1::tinyint + 1) x",
+    ),
+    (
         "select typeof(y.q + y.w) as x from (select 1::tinyint as q, -(1) as w) y",
         "select typeof(1::tinyint + -(1)) as x",
     ),
