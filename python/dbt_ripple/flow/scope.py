@@ -410,9 +410,6 @@ class Env:
             key = self.grouping_key(ref)
             if key is not None:
                 return key
-            row = self.unqualified(ref)[0] if self.keys and self.linker.row_first else None
-            if row is not None and row[0] in self.keys:
-                return row
         alias = self.alias(ref, ref.outputs) if rule > SOURCE_FIRST else None
         if alias is not None and rule != EITHER:
             return alias
@@ -477,7 +474,7 @@ class Env:
         return lost if alias is None else combine([lost, alias])
 
     def grouping_key(self, ref: Ref) -> Column | None:
-        """The source column that a name means as a key of GROUP BY, where it is one.
+        """The source column, or the source as one value, that a name means as a key of GROUP BY.
 
         Of ROLLUP, CUBE and GROUPING SETS the keys are not told apart from what they are made of. So
         a column inside of them counts as well as an alias of that name.
@@ -486,7 +483,7 @@ class Env:
             return None
         is_set = self.select is not None and bool(self.select.group_tag)
         for i in range(len(self.sources)):
-            column = self.listed_column(i, ref.key) if self.visible[i] else None
+            column = self.listed_column(i, ref.key, meant=False) if self.visible[i] else None
             if column is None:
                 continue
             if column[0] in self.keys:
@@ -494,7 +491,8 @@ class Env:
             if is_set and column[0] in self.inside_keys:
                 alias = self.alias(ref, ref.outputs)
                 return column if alias is None else combine([column, alias])
-        return None
+        row = self.unqualified(ref, meant=False)[0] if self.linker.row_first else None
+        return row if row is not None and row[0] in self.keys else None
 
     def around(self, column: Column, up: int) -> Column:
         """A column of the query around this one, so many queries outwards."""

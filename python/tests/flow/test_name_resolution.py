@@ -320,3 +320,17 @@ def test_a_name_that_two_relations_have_is_not_the_first_of_them(dialect: str) -
     lowered = lower(sql, dialect)
     assert lowered.rel is None
     assert "the name of two relations" in str(lowered.reason)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_a_column_that_is_there_twice_is_not_asked_for_where_an_alias_is_meant(
+    dialect: str,
+) -> None:
+    def of(sql: str) -> Linked:
+        lowered = lower(sql, dialect)
+        assert lowered.rel is not None, lowered.reason
+        return link(lowered, small_table, dialect)
+
+    assert of("select v as w, count(*) from a as t (w, v, w) group by v having w > 1").missing == []
+    twice = of("select w, count(*) from a as t (w, v, w) group by w having w > 1")
+    assert twice.missing == ["w is ambiguous"]
