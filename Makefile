@@ -12,7 +12,7 @@ WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/u
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench campaign fuzz format explorer explorer-check lock clean
+.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench campaign fuzz format tables explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
@@ -113,6 +113,9 @@ format: install  ## Format the code.
 	$(BIN)/ruff format python
 	$(BIN)/ruff format --config $(PYPROJECT) integration_tests
 	$(BIN)/ruff check --fix python
+
+tables: install  ## Write what the dbt package repeats of the columns of the lineage tables.
+	$(BIN)/python python/tools/lineage_tables.py
 
 # The script and style sheet of the explorer's page; Node comes as a wheel where the machine has none.
 $(BUNDLE): $(wildcard python/explorer/src/*) python/explorer/package-lock.json python/explorer/build.mjs | $(VENV)/.installed

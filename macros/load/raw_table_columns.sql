@@ -1,6 +1,6 @@
 {% macro raw_table_columns() %}
     {#
-        The columns of the loaded tables, as `graph/lineage_tables.py` of the Python package has them: a test compares both.
+        The columns of the loaded tables. `make tables` writes this file from `graph/lineage_tables.py` of the Python package.
         The types are names that `type_of` translates. `run_history` is written by record_run, the others by loads.
     #}
     {% do return({

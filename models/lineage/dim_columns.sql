@@ -19,16 +19,7 @@ final as (
         columns.unique_id,
         nodes.name as node_name,
         nodes.resource_type,
-        columns.column_name,
-        columns.position,
-        columns.data_type,
-        columns.description,
-        columns.pii,
-        columns.fingerprint,
-        columns.expression,
-        columns.own_fingerprint,
-        columns.is_repeatable,
-        columns.pii_reason
+        {{ columns_of('columns', 'columns', without=['snapshot_id', 'unique_id']) }}
     from columns
     inner join latest on columns.snapshot_id = latest.snapshot_id
     -- A left join, so that a column without its node stays to be seen (a test looks for it).

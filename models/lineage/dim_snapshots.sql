@@ -19,15 +19,7 @@ final as (
         snapshot_id,
         project_name,
         recency = 1 as is_latest,
-        dbt_version,
-        dbt_schema_version,
-        adapter_type,
-        ripple_version,
-        invocation_id,
-        generated_at,
-        loaded_at,
-        git_sha,
-        target_name
+        {{ columns_of('snapshots', without=['snapshot_id', 'project_name']) }}
     from ranked
 )
 

@@ -15,14 +15,7 @@ columns as (
 
 final as (
     select
-        column_edges.snapshot_id,
-        column_edges.parent_id,
-        column_edges.parent_column,
-        column_edges.child_id,
-        column_edges.child_column,
-        column_edges.type,
-        column_edges.subtype,
-        column_edges.masking,
+        {{ columns_of('column_edges', 'column_edges') }},
         columns.expression
     from column_edges
     inner join latest on column_edges.snapshot_id = latest.snapshot_id

@@ -11,9 +11,7 @@ latest as (
 
 final as (
     select
-        edges.snapshot_id,
-        edges.parent_id,
-        edges.child_id
+        {{ columns_of('edges', 'edges') }}
     from edges
     inner join latest on edges.snapshot_id = latest.snapshot_id
 )

@@ -11,10 +11,7 @@ latest as (
 
 final as (
     select
-        closure.snapshot_id,
-        closure.ancestor_id,
-        closure.descendant_id,
-        closure.depth
+        {{ columns_of('node_closure', 'closure') }}
     from closure
     inner join latest on closure.snapshot_id = latest.snapshot_id
 )

@@ -8,14 +8,7 @@ published as (
 
 final as (
     select
-        source.snapshot_id,
-        source.parent_id,
-        source.parent_column,
-        source.child_id,
-        source.child_column,
-        source.type,
-        source.subtype,
-        source.masking
+        {{ columns_of('column_edges', 'source') }}
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

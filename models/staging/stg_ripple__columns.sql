@@ -8,18 +8,7 @@ published as (
 
 final as (
     select
-        source.snapshot_id,
-        source.unique_id,
-        source.column_name,
-        source.position,
-        source.data_type,
-        source.description,
-        source.pii,
-        source.fingerprint,
-        source.expression,
-        source.own_fingerprint,
-        source.is_repeatable,
-        source.pii_reason
+        {{ columns_of('columns', 'source') }}
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

@@ -8,9 +8,7 @@ published as (
 
 final as (
     select
-        source.snapshot_id,
-        source.parent_id,
-        source.child_id
+        {{ columns_of('edges', 'source') }}
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

@@ -8,10 +8,7 @@ published as (
 
 final as (
     select
-        source.snapshot_id,
-        source.ancestor_id,
-        source.descendant_id,
-        source.depth
+        {{ columns_of('node_closure', 'source') }}
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

@@ -8,15 +8,7 @@ published as (
 
 final as (
     select
-        source.snapshot_id,
-        source.unique_id,
-        source.column_name,
-        source.pii,
-        source.origin,
-        source.reason,
-        source.source_id,
-        source.source_column,
-        source.path
+        {{ columns_of('pii_columns', 'source') }}
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

@@ -4,31 +4,7 @@ with source as (
 
 final as (
     select
-        invocation_id,
-        unique_id,
-        project_name,
-        target_name,
-        command,
-        resource_type,
-        name,
-        node_id,
-        test_name,
-        tags,
-        status,
-        execution_time,
-        started_at,
-        completed_at,
-        rows_affected,
-        row_count,
-        failures,
-        message,
-        max_loaded_at,
-        checksum,
-        git_sha,
-        recorded_at,
-        column_name,
-        null_count,
-        compared_days
+        {{ columns_of('run_history') }}
     from source
 )
 

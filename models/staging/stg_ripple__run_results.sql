@@ -8,16 +8,7 @@ published as (
 
 final as (
     select
-        source.snapshot_id,
-        source.invocation_id,
-        source.unique_id,
-        source.status,
-        source.execution_time,
-        source.started_at,
-        source.completed_at,
-        source.rows_affected,
-        source.failures,
-        source.message
+        {{ columns_of('run_results', 'source') }}
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

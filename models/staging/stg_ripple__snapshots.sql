@@ -4,17 +4,7 @@ with source as (
 
 final as (
     select
-        snapshot_id,
-        project_name,
-        dbt_version,
-        dbt_schema_version,
-        adapter_type,
-        ripple_version,
-        invocation_id,
-        generated_at,
-        loaded_at,
-        git_sha,
-        target_name
+        {{ columns_of('snapshots') }}
     from source
 )
 

@@ -8,10 +8,7 @@ published as (
 
 final as (
     select
-        source.snapshot_id,
-        source.test_id,
-        source.unique_id,
-        source.column_name
+        {{ columns_of('test_columns', 'source') }}
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

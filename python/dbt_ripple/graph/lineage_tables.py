@@ -1,8 +1,8 @@
 """The lineage tables as plain rows: one struct for each table, one field for each column.
 
 Only this module says what the tables contain. `spark/` derives the Arrow and Spark schemas from
-the annotations, and a test compares the dbt package's `create table` macro with them. Every row of
-a load has its ``snapshot_id``, the first column of each table.
+the annotations, and `make tables` writes what the dbt package repeats of them. A column is described
+in `models/columns.md`. Every row of a load has its ``snapshot_id``, the first column of each table.
 """
 
 from __future__ import annotations

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlglot import exp
+from tool_scripts import tool
 
 from dbt_ripple.flow.expressions import Expressions
 from dbt_ripple.flow.functions import ENGINES, functions
@@ -19,15 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@cache
-def tool() -> Any:
-    """The script that writes the lists."""
-    path = Path(__file__).parents[2] / "tools" / "functions.py"
-    spec = importlib.util.spec_from_file_location("functions_tool", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+TOOL = tool("functions")
+"""The script that writes the lists."""
 
 
 def not_as_listed(engine: str, kinds: dict[str, set[str]]) -> dict[str, str]:
@@ -35,7 +26,7 @@ def not_as_listed(engine: str, kinds: dict[str, set[str]]) -> dict[str, str]:
     functions_of_engine = functions(engine)
     wrong = {}
     for kind in ("scalar", "aggregate", "window", "generator"):
-        for name in filter(tool().NAME.fullmatch, kinds.get(kind, ())):
+        for name in filter(TOOL.NAME.fullmatch, kinds.get(kind, ())):
             listed = functions_of_engine.kind(name) if name in functions_of_engine.kinds else "not"
             if listed not in (kind, "unknown", "window"):
                 wrong[name] = f"{kind}, {listed} listed"
@@ -43,20 +34,20 @@ def not_as_listed(engine: str, kinds: dict[str, set[str]]) -> dict[str, str]:
 
 
 def test_all_functions_of_duckdb_are_listed() -> None:
-    _, kinds = tool().duckdb()
+    _, kinds = TOOL.duckdb()
     assert len(kinds["scalar"]) > 500 and len(kinds["aggregate"]) > 60
     assert not_as_listed("duckdb", kinds) == {}
 
 
 @pytest.mark.spark
 def test_all_functions_of_spark_are_listed(spark: SparkSession) -> None:
-    kinds = tool().spark_kinds(spark)
+    kinds = TOOL.spark_kinds(spark)
     assert len(kinds["scalar"]) > 300 and len(kinds["aggregate"]) > 60
     assert not_as_listed("spark", kinds) == {}
 
 
 def test_all_functions_of_this_sqlite_are_listed() -> None:
-    assert not_as_listed("sqlite", tool().sqlite()[1]) == {}
+    assert not_as_listed("sqlite", TOOL.sqlite()[1]) == {}
 
 
 @pytest.mark.parametrize("dialect", [*ENGINES, "presto", "fabric", "exasol"])

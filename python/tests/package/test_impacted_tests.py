@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import jinja2
 import pytest
+from column_macros import columns_of
 from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project
@@ -75,6 +76,7 @@ def answered(connection: duckdb.DuckDBPyConnection, **variables: str) -> dict[st
         return jinja2.Template(path.read_text()).render(
             ref=lambda _, name: f"({render(MODELS / 'staging' / f'{name}.sql')})",
             source=lambda _, name: f'"{name}"',
+            columns_of=columns_of,
             var=lambda name, default=None: variables.get(name, default),
         )
 

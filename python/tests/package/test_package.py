@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 import yaml
+from column_macros import columns_of
 from dbt_here import run_dbt
 
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
@@ -75,6 +77,11 @@ def _ours(resources: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 def _selected_columns(sql: str) -> list[str]:
     """The columns a model's last CTE, `final`, hands on."""
+    sql = re.sub(
+        r"{{ columns_of\(.*\) }}",
+        lambda call: jinja2.Template(call[0]).render(columns_of=columns_of),
+        sql,
+    )
     final = re.search(r"\nfinal as \(\n    select\n(.*?)\n    from ", sql, flags=re.DOTALL)
     assert final is not None
     # Eight spaces deep stand the columns; an expression over several lines ends at the same depth.

@@ -5,37 +5,15 @@ from __future__ import annotations
 import types
 import typing
 from datetime import datetime
-from pathlib import Path
 
-import jinja2
 import pytest
+from column_macros import columns_of, raw_table_columns
 
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
 
 pytestmark = pytest.mark.slow
 
-REPOSITORY = Path(__file__).parents[3]
-MACRO = REPOSITORY / "macros" / "load" / "raw_table_columns.sql"
 TYPE_NAMES = {str: "string", int: "bigint", float: "double", bool: "boolean", datetime: "timestamp"}
-
-
-class _ReturnedError(Exception):
-    """What dbt's `return()` does: it leaves the macro with a value."""
-
-
-def _declared_columns() -> dict[str, dict[str, str]]:
-    """Render the macro as dbt does and take what it returns."""
-
-    def leave(value: object) -> None:
-        raise _ReturnedError(value)
-
-    environment = jinja2.Environment(extensions=["jinja2.ext.do"])
-    module = environment.from_string(MACRO.read_text(), globals={"return": leave}).module
-    with pytest.raises(_ReturnedError) as returned:
-        module.raw_table_columns()
-    columns = returned.value.args[0]
-    assert isinstance(columns, dict)
-    return columns
 
 
 def _type_name(annotation: object) -> str:
@@ -49,7 +27,7 @@ def _type_name(annotation: object) -> str:
 
 
 def test_the_same_tables_in_the_order_they_are_written() -> None:
-    assert list(_declared_columns()) == list(TABLES | RECORDED)
+    assert list(raw_table_columns()) == list(TABLES | RECORDED)
 
 
 @pytest.mark.parametrize("table", TABLES | RECORDED)
@@ -58,5 +36,11 @@ def test_the_same_columns_in_the_same_order_with_the_same_types(table: str) -> N
     expected = {
         name: _type_name(annotation) for name, annotation in typing.get_type_hints(row).items()
     }
-    declared = _declared_columns()[table]
+    declared = raw_table_columns()[table]
     assert list(declared.items()) == list(expected.items())
+
+
+def test_a_model_selects_columns_by_name() -> None:
+    listed = "snapshot_id,\n        parent_id,\n        child_id"
+    assert columns_of("edges") == listed
+    assert columns_of("edges", "e", without=["parent_id"]) == "e.snapshot_id,\n        e.child_id"

@@ -14,6 +14,7 @@ import duckdb
 import msgspec
 import pyarrow.parquet as pq
 import pytest
+from column_macros import columns_of
 from hand_made import check, node, project
 from msgspec.structs import replace
 from test_impact_of_dropping import macros_of, rendered
@@ -128,6 +129,7 @@ def as_compiled(
         target=SimpleNamespace(name=target),
         config=lambda **_: "",
         source=lambda _, name: f"{raw}{name}",
+        columns_of=columns_of,
         type_of=lambda name: name,
         part_is_on=lambda _: True,
         projects_are_joined=lambda: True,
