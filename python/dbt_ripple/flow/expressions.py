@@ -97,14 +97,17 @@ _OF_BITS: Final = frozenset(
     }
 )
 _ARITHMETIC: Final = frozenset({exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod})
+_TILDE: Final = frozenset({exp.BitwiseNot})
 _LOOSE: Final[dict[type, frozenset[type]]] = {
     **dict.fromkeys(_COMPARISONS, _COMPARISONS | {exp.Not}),
     **{t: (_OF_BITS | _ARITHMETIC) - {t} for t in _OF_BITS},
+    **dict.fromkeys((*_ARITHMETIC, exp.Neg), _TILDE),
 }
 """Operators, and those that some engine binds otherwise than sqlglot where both stand without a bracket.
 
 ``a | b & c`` is ``a | (b & c)`` on Spark and ``(a | b) & c`` on DuckDB; ``a = b < c`` is ``(a = b) < c``
-on Spark, and so is ``a = b in (c)``.
+on Spark, and so is ``a = b in (c)``. ``~a + b`` is ``~(a + b)`` on DuckDB and Postgres; as the ``~`` may so reach over
+more than its parent here, it is not followed.
 """
 _UNBRACKETED: Final = b"unbracketed"
 _NOT_LOOSE: Final[frozenset[type]] = frozenset()
@@ -851,6 +854,8 @@ class Expressions:
             pieces.append(self.expr(term, kind))
         tag = t.__name__.encode() + flags
         if unbracketed or (loose and any(type(term) in loose for term in terms)):
+            if loose is _TILDE:
+                raise Unsupported("~ beside arithmetic, without brackets")
             tag += _UNBRACKETED
         while len(pieces) > 1 and isinstance(pieces[0], bytes) and isinstance(pieces[1], bytes):
             pieces[0:2] = [digest(tag, pieces[0], pieces[1])]
@@ -1611,6 +1616,8 @@ def _bracketed(method: _Rule) -> _Rule:
     def rule(walk: Any, node: Any, kind: int) -> Expr:
         if not is_unbracketed(node):
             return method(walk, node, kind)
+        if _LOOSE[type(node)] is _TILDE:
+            raise Unsupported("~ beside arithmetic, without brackets")
         return merkle([_UNBRACKETED, method(walk, node, kind)])
 
     return rule

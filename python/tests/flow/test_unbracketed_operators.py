@@ -59,3 +59,12 @@ def test_brackets_that_no_engine_needs_say_nothing() -> None:
         assert fingerprints(f"select {one} as x from t") == fingerprints(
             f"select ({other}) as x from t"
         )
+
+
+@pytest.mark.parametrize("bare", ["~a + b", "a - ~b + c", "~a * b", "-~a + b"])
+def test_what_a_tilde_binds_is_not_guessed(bare: str) -> None:
+    for dialect in ("duckdb", "postgres", "spark"):
+        assert lower(f"select {bare} as x from t", dialect).rel is None
+    assert (
+        lower("select (~a) + b as x, ~(a + b) as y, ~a & b as z from t", "duckdb").rel is not None
+    )
