@@ -21,6 +21,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from dbt_ripple.flow.as_written import as_written
+from dbt_ripple.flow.expressions import is_unbracketed
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import Lowered
@@ -180,8 +181,8 @@ def _prepared(
     # As `lower` does it: what cannot be followed may stand in a CTE that nothing refers to.
     if not is_same(tree) and not (empty_unused_ctes(tree, dialect) and is_same(tree)):
         return None
-    if tree.find(*_UNMOVED) is not None:
-        return None
+    if any(isinstance(node, _UNMOVED) or is_unbracketed(node) for node in tree.walk()):
+        return None  # the rules take the tree to say what binds to what
     _name_outputs(tree, plain.relation.names)
     rewriting = Rewriting(dialect)
     named = _qualified(tree, dialect, table)
@@ -217,7 +218,10 @@ def _types(tree: Any, dialect: str, types: FindTypes) -> dict[str, dict[str, str
 
 
 def _are_apart(tree: Any) -> bool:
-    """Whether each column has a source, and each source an alias of its own."""
+    """Whether each column has a source, and each source an alias of its own.
+
+    A ``*`` inside of an expression, `to_json(struct(*))`, reads columns that are not written.
+    """
     aliases = [
         source.this.alias_or_name
         for source in tree.find_all(exp.From, exp.Join)
@@ -225,6 +229,10 @@ def _are_apart(tree: Any) -> bool:
     ]
     if len(set(aliases)) < len(aliases):
         return False
+    for star in tree.find_all(exp.Star):
+        holder = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
+        if not isinstance(holder, (exp.Select, exp.Count)):
+            return False
     for column in tree.find_all(exp.Column):
         if not column.table:
             order = column.find_ancestor(exp.Order, exp.Select)

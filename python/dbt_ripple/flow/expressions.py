@@ -84,9 +84,36 @@ _ORDERED_SETS: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Mode, exp.Me
 _LOGIC_TYPES: Final = (exp.And, exp.Or)
 _CHAIN_TYPES: Final = frozenset({exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
 _BINARY_TYPES: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Mod)
+_COMPARISONS: Final = frozenset(
+    {
+        *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+        *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.SimilarTo),
+    }
+)
+_OF_BITS: Final = frozenset(
+    {
+        *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor),
+        *(exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.DPipe),
+    }
+)
+_ARITHMETIC: Final = frozenset({exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod})
+_TILDE: Final = frozenset({exp.BitwiseNot})
+_LOOSE: Final[dict[type, frozenset[type]]] = {
+    **dict.fromkeys(_COMPARISONS, _COMPARISONS | {exp.Not}),
+    **{t: (_OF_BITS | _ARITHMETIC) - {t} for t in _OF_BITS},
+    **dict.fromkeys((*_ARITHMETIC, exp.Neg), _TILDE),
+}
+"""Operators, and those that some engine binds otherwise than sqlglot where both stand without a bracket.
+
+``a | b & c`` is ``a | (b & c)`` on Spark and ``(a | b) & c`` on DuckDB; ``a = b < c`` is ``(a = b) < c``
+on Spark, and so is ``a = b in (c)``. ``~a + b`` is ``~(a + b)`` on DuckDB and Postgres; as the ``~`` may so reach over
+more than its parent here, it is not followed.
+"""
+_UNBRACKETED: Final = b"unbracketed"
+_NOT_LOOSE: Final[frozenset[type]] = frozenset()
 _QUANTIFIERS: Final = frozenset({exp.All, exp.Any, exp.Anonymous})
 _QUANTIFIER_NAMES: Final = frozenset({"all", "any", "some"})
-_GENERATOR_TYPES: Final = tuple(
+GENERATOR_TYPES: Final = tuple(
     t
     for t in vars(exp).values()
     if isinstance(t, type)
@@ -484,7 +511,14 @@ class Expressions:
     def data_type(self, node: exp.DataType, kind: int) -> Expr:
         args = node.args
         if len(args) > 1 and any(v for k, v in args.items() if k not in _NAME_OF_TYPE):
-            return self.generic(node, kind)
+            collation = args.get("collate")
+            if collation is None:
+                return self.generic(node, kind)
+            if self.scopes:
+                self.scopes[-1].collates = True
+            pieces: list[Expr] = [b"DataType"]
+            self.arguments({**args, "collate": None}, kind, pieces)
+            return [b"Collate", merkle(pieces), written(collation)]  # see `collation`
         name = args["this"]
         kind_ = args.get("kind")
         if kind_ is None and type(name) is exp.DType:
@@ -804,11 +838,14 @@ class Expressions:
         kind = _direct(kind)
         t = type(node)
         flags = _flags(node)
+        loose = _LOOSE.get(t, _NOT_LOOSE)
+        unbracketed = False
         terms: list[Any] = []
         current: Any = node
         while type(current) is t and _flags(current) == flags:
             terms.append(current.args["expression"])
             current = current.args["this"]
+            unbracketed = type(current) in loose
             while type(current) is exp.Paren:
                 current = current.args["this"]
         pieces: list[Expr] = [self.expr(current, kind)]
@@ -816,6 +853,10 @@ class Expressions:
         for term in terms:
             pieces.append(self.expr(term, kind))
         tag = t.__name__.encode() + flags
+        if unbracketed or (loose and any(type(term) in loose for term in terms)):
+            if loose is _TILDE:
+                raise Unsupported("~ beside arithmetic, without brackets")
+            tag += _UNBRACKETED
         while len(pieces) > 1 and isinstance(pieces[0], bytes) and isinstance(pieces[1], bytes):
             pieces[0:2] = [digest(tag, pieces[0], pieces[1])]
         return pieces[0] if len(pieces) == 1 else ["F", tag, *pieces]
@@ -1569,6 +1610,29 @@ def _reading(method: _Rule, reads: frozenset[str]) -> _Rule:
     return rule
 
 
+def _bracketed(method: _Rule) -> _Rule:
+    """A rule for an operator; what others do with it, unbracketed, may be something else."""
+
+    def rule(walk: Any, node: Any, kind: int) -> Expr:
+        if not is_unbracketed(node):
+            return method(walk, node, kind)
+        if _LOOSE[type(node)] is _TILDE:
+            raise Unsupported("~ beside arithmetic, without brackets")
+        return merkle([_UNBRACKETED, method(walk, node, kind)])
+
+    return rule
+
+
+def is_unbracketed(node: Any) -> bool:
+    """Whether an operator has another as an operand that an engine may bind otherwise."""
+    loose = _LOOSE.get(type(node))
+    if loose is not None:
+        for operand in node.args.values():
+            if type(operand) in loose:
+                return True
+    return False
+
+
 def _args(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
@@ -1641,7 +1705,7 @@ def _handlers() -> dict[type[Any], _Rule]:
         handlers[t] = (Expressions.chain, None)
     for t in _LOGIC_TYPES:
         handlers[t] = (Expressions.logic, None)
-    for t in _GENERATOR_TYPES:
+    for t in GENERATOR_TYPES:
         handlers[t] = (Expressions.generator, None)
     for t in _MASKING_TYPES:
         handlers[t] = (Expressions.masking, None)
@@ -1650,6 +1714,9 @@ def _handlers() -> dict[type[Any], _Rule]:
     for t in vars(exp).values():
         if isinstance(t, type) and issubclass(t, (exp.Binary, exp.Unary, exp.Between)):
             handlers.setdefault(t, (Expressions.operator, None))
+    for t in _LOOSE:
+        if t not in _CHAIN_TYPES:  # which looks at its terms itself
+            handlers[t] = (_bracketed(handlers[t][0]), handlers[t][1])
     # Where a rule reads all that a class can have, there is nothing to look for beyond it.
     return {
         t: handler if reads is None or reads.issuperset(t.arg_types) else _reading(handler, reads)
@@ -1696,7 +1763,7 @@ def _by_name(dialect: str, masking: frozenset[str]) -> dict[tuple[type[Any], str
 def _generates(dialect: str, t: type[Any], name: str | None) -> bool:
     """Whether a call of this class under this name gives several rows for one."""
     what = functions(dialect).kind(lowered[str(name or "")])
-    return what == "generator" or (what == "unknown" and issubclass(t, _GENERATOR_TYPES))
+    return what == "generator" or (what == "unknown" and issubclass(t, GENERATOR_TYPES))
 
 
 @cache

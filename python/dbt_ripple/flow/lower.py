@@ -1329,6 +1329,8 @@ class _Lowering(Expressions):
         columns: list[str] = []
         if alias_node is not None:
             alias_node.parent = None
+            if isinstance(alias_node.this, exp.Parameter):  # `from orders@v1`, an older version
+                raise Unsupported("@ behind a relation")
             alias = self.fold(alias_node.this) if alias_node.this else None
             listed_columns = alias_node.args.get("columns") or ()
             columns = self.column_names(alias_node)

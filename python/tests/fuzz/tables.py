@@ -68,6 +68,7 @@ def make_every(connection: duckdb.DuckDBPyConnection) -> None:
 SPARK_ROWS: Final[dict[str, list[str]]] = {
     "a": [
         r.replace("'2", "date '2", 1)
+        .replace("-0.0", "-0.0D")  # a decimal has no sign of zero
         .replace(", '2024-", ", timestamp '2024-")
         .replace(", '2023-12-31 ", ", timestamp '2023-12-31 ")
         for r in ROWS_OF["a"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.expressions import VOLATILE_TYPES, written
+from dbt_ripple.flow.expressions import GENERATOR_TYPES, VOLATILE_TYPES, written
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.flow.rewrites.rules import (
@@ -133,7 +133,7 @@ def _aggregates(node: Any, dialect: str) -> bool:
     """Whether an expression may be more than a value of its row."""
     kind = functions(dialect).kind
     return any(
-        isinstance(part, (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.Unnest))
+        isinstance(part, (exp.AggFunc, exp.Window, exp.Query, *GENERATOR_TYPES))
         or (isinstance(part, exp.Anonymous) and kind(str(part.this).lower()) != "scalar")
         for part in node.walk()
     )
@@ -577,7 +577,7 @@ def distinct_of_groups(select: exp.Select, rewriting: Rewriting) -> Any:
 
 
 def _generates(node: Any) -> bool:
-    return any(isinstance(p, (exp.Explode, exp.Unnest, exp.Posexplode)) for p in node.walk())
+    return any(isinstance(p, GENERATOR_TYPES) for p in node.walk())
 
 
 # -- set operations ---------------------------------------------------------------------------------

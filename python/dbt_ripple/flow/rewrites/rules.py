@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.expressions import VOLATILE_TYPES, is_quantified
+from dbt_ripple.flow.expressions import GENERATOR_TYPES, VOLATILE_TYPES, is_quantified
 from dbt_ripple.flow.functions import functions
 
 MAX_ROUNDS: Final = 12
@@ -204,7 +204,7 @@ def is_pure(node: Any, dialect: str) -> bool:
                 return False
         if isinstance(part, exp.Dot) and isinstance(part.expression, exp.Func):
             return False  # a function of a schema is a user's
-        if isinstance(part, (exp.Explode, exp.Unnest, exp.Placeholder, exp.Parameter)):
+        if isinstance(part, (*GENERATOR_TYPES, exp.Placeholder, exp.Parameter)):
             return False
     return True
 
