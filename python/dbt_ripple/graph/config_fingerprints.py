@@ -141,7 +141,7 @@ class ConfigFingerprints:
         if project_macros:
             settings["materialization"] = project_macros
         if materialized in KEEPING_ROWS:
-            settings["kind"] = materialized, place(node)
+            settings["kind"] = materialized, place(node), self.naming  # in a new place it is new
         if node.resource_type != "test":
             settings.update(counted(node, self.adapter_type))
             if writing := written_by_declaration(node):

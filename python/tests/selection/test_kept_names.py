@@ -89,3 +89,20 @@ def test_a_hook_that_makes_its_words_may_go_by_names(hook: str, counts: bool) ->
     base = side("select id, amount as b from s.orders", "select b as x from s.m", config)
     head = side("select id, amount as a from s.orders", "select a as x from s.m", config)
     assert names(base, head) == (["t"] if counts else [])
+
+
+@pytest.mark.parametrize(
+    ("config", "counts"), [({"materialized": "table"}, False), (INCREMENTAL, True)]
+)
+def test_a_relation_that_a_macro_names_anew_has_no_rows_of_earlier_runs(
+    config: dict[str, Any], counts: bool
+) -> None:
+    names_it = "{% macro generate_alias_name(custom_alias_name, node) %}REST{% endmacro %}"
+    base, head = (
+        side("select id, amount as a from s.orders", "select a as x from s.m", config).having(
+            macros={name: macro(name, names_it.replace("REST", rest))}
+        )
+        for name in ["macro.p.generate_alias_name"]
+        for rest in ("{{ node.name }}", "{{ node.name }}_x")
+    )
+    assert names(base, head) == (["t"] if counts else [])
