@@ -141,7 +141,7 @@ class ConfigFingerprints:
         if project_macros:
             settings["materialization"] = project_macros
         if materialized in KEEPING_ROWS:
-            settings["kind"] = materialized, place(node)
+            settings["kind"] = materialized, place(node), self.naming  # in a new place it is new
         if node.resource_type != "test":
             settings.update(counted(node, self.adapter_type))
             if writing := written_by_declaration(node):
@@ -473,6 +473,21 @@ class ConfigFingerprints:
             return set()
         called = self.macros.closure(self.hook_macros(node)) & self.macros.user
         return words(" ".join([*hooks, *map(self.macros.text, called)]))
+
+    def kept_by_name(self, node: Node) -> bool:
+        """Whether values of a relation may be there under a name that its query did not write.
+
+        Rows of earlier runs have theirs under the names of then. A hook that is plain SQL says which
+        columns it is about (`words_of_hooks`); one that makes its words may ask for their names.
+        """
+        if kind_of(node) in KEEPING_ROWS:
+            return True
+        return any(
+            "{%" in sql
+            or "adapter" in sql
+            or not self.macros.user.isdisjoint(self.macros.closure(self.macros.named_in(sql)))
+            for _, sql in hooks_of(node)
+        )
 
     def words_of_branches(self, node: Node) -> set[str]:
         """The words of an incremental model's branches of which one was not compiled."""

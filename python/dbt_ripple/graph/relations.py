@@ -145,14 +145,21 @@ class UnlistedSourceColumns(_UnlistedOfNode):
 class UnlistedNodeColumns(_UnlistedOfNode):
     """Columns of a node behind a ``*`` over something unknown: found through its own query."""
 
-    __slots__ = ("inner", "wrapped")
+    __slots__ = ("by_name", "inner", "wrapped")
 
     def __init__(
-        self, linker: ColumnDiscoverer, unique_id: str, inner: Relation, wrapped: bytes
+        self,
+        linker: ColumnDiscoverer,
+        unique_id: str,
+        inner: Relation,
+        wrapped: bytes,
+        *,
+        by_name: bool,
     ) -> None:
         super().__init__(linker, unique_id)
         self.inner = inner
         self.wrapped = wrapped
+        self.by_name = by_name
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
@@ -161,8 +168,8 @@ class UnlistedNodeColumns(_UnlistedOfNode):
             return None
         fp = column[0]
         if self.wrapped:
-            if fp in self.inner.fps:  # see `wrapped_columns`
-                fp = digest(b"twice", key.encode(), fp)
+            if self.by_name or fp in self.inner.fps:  # see `wrapped_columns`
+                fp = digest(b"named", key.encode(), fp)
             fp = digest(self.wrapped, fp)
         linked = self.linker.linked_nodes[self.unique_id]
         name = self.linker.discover(linked, key, name, fp, column[1])
@@ -176,7 +183,7 @@ class UnlistedNodeColumns(_UnlistedOfNode):
     def after(self, left: bytes) -> UnlistedNodeColumns:
         """The same columns, as hooks have left them."""
         return UnlistedNodeColumns(
-            self.linker, self.unique_id, self.inner, digest(left, self.wrapped)
+            self.linker, self.unique_id, self.inner, digest(left, self.wrapped), by_name=True
         )
 
 
@@ -233,7 +240,9 @@ def unknown_relation(fingerprint: bytes, rows: Deps) -> Relation:
     )
 
 
-def wrapped_columns(wrapped: bytes, columns: Sequence[OutputColumn]) -> list[OutputColumn]:
+def wrapped_columns(
+    wrapped: bytes, columns: Sequence[OutputColumn], *, by_name: bool
+) -> list[OutputColumn]:
     """The fingerprints of columns in which more than a query writes.
 
     A hook, or a run in the past, writes by name: ``update ... set a = null``. So of two columns that
@@ -243,11 +252,13 @@ def wrapped_columns(wrapped: bytes, columns: Sequence[OutputColumn]) -> list[Out
     Args:
         wrapped: a fingerprint of all that writes besides the query.
         columns: as the query makes them.
+        by_name: whether values are there under a name that the query did not write: under another
+            name the same query leaves other values.
     """
     times = Counter(column.fp for column in columns)
     result = []
     for name, key, fp, deps in ((c.name, c.key, c.fp, c.deps) for c in columns):
-        own = digest(b"twice", key.encode(), fp) if times[fp] > 1 else fp
+        own = digest(b"named", key.encode(), fp) if by_name or times[fp] > 1 else fp
         result.append(OutputColumn(name, key, digest(wrapped, own), deps))
     return result
 
@@ -263,7 +274,7 @@ def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> 
     """
     was, analysis = linked.relation, linked.analysis
     relation = Relation(
-        wrapped_columns(left, was.columns),
+        wrapped_columns(left, was.columns, by_name=True),
         was.rows.after(digest(left, was.rows.fp), was.rows.deps),
         _after(left, was.unlisted),
         _after(left, was.unresolved),

@@ -189,10 +189,11 @@ class QueryResult:
         unique_id, of_query, wrapped = self.unique_id, self.query.relation, self.wrapped
         columns, rows = self.columns, of_query.rows
         rows_fp = rows.fp
+        by_name = bool(wrapped) and self.linker.context.config_fingerprints.kept_by_name(self.node)
         if wrapped:
-            columns = wrapped_columns(wrapped, columns)
+            columns = wrapped_columns(wrapped, columns, by_name=by_name)
             rows_fp = digest(wrapped, rows_fp)
-        unlisted = UnlistedNodeColumns(self.linker, unique_id, of_query, wrapped)
+        unlisted = UnlistedNodeColumns(self.linker, unique_id, of_query, wrapped, by_name=by_name)
         relation = Relation(
             [OutputColumn(c.name, c.key, c.fp, {(unique_id, c.name): IDENTITY}) for c in columns],
             rows.after(rows_fp, rows_of_node(unique_id)),
