@@ -120,7 +120,9 @@ class UnlistedSourceColumns(_UnlistedOfNode):
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
         linked = self.linker.linked_nodes[self.unique_id]
-        fp = self._left(digest(self.fingerprint, key.encode()))
+        fp = digest(self.fingerprint, key.encode())
+        for left in self.left:  # as `wrapped_columns` tells those that something lists
+            fp = digest(left, _named(key, fp))
         noted = self.linker.discover(linked, key, name, fp, {})
         if self.linker.notes is not None:
             self.linker.notes[self.unique_id, key, name, noted] = None
@@ -128,18 +130,13 @@ class UnlistedSourceColumns(_UnlistedOfNode):
 
     def fp(self) -> bytes:
         """A fingerprint of all of them."""
-        return self._left(digest(self.fingerprint, b"*"))
+        return digest(digest(self.fingerprint, b"*"), *self.left)
 
     def after(self, left: bytes) -> UnlistedSourceColumns:
         """The same columns, as hooks have left them: told as those are that something lists."""
         return UnlistedSourceColumns(
             self.linker, self.unique_id, self.fingerprint, (*self.left, left)
         )
-
-    def _left(self, fp: bytes) -> bytes:
-        for left in self.left:
-            fp = digest(left, fp)
-        return fp
 
 
 class UnlistedNodeColumns(_UnlistedOfNode):
@@ -169,7 +166,7 @@ class UnlistedNodeColumns(_UnlistedOfNode):
         fp = column[0]
         if self.wrapped:
             if self.by_name or fp in self.inner.fps:  # see `wrapped_columns`
-                fp = digest(b"named", key.encode(), fp)
+                fp = _named(key, fp)
             fp = digest(self.wrapped, fp)
         linked = self.linker.linked_nodes[self.unique_id]
         name = self.linker.discover(linked, key, name, fp, column[1])
@@ -240,6 +237,11 @@ def unknown_relation(fingerprint: bytes, rows: Deps) -> Relation:
     )
 
 
+def _named(key: str, fp: bytes) -> bytes:
+    """The values of a column as something else has left them, by its name."""
+    return digest(b"named", key.encode(), fp)
+
+
 def wrapped_columns(
     wrapped: bytes, columns: Sequence[OutputColumn], *, by_name: bool
 ) -> list[OutputColumn]:
@@ -258,7 +260,7 @@ def wrapped_columns(
     times = Counter(column.fp for column in columns)
     result = []
     for name, key, fp, deps in ((c.name, c.key, c.fp, c.deps) for c in columns):
-        own = digest(b"named", key.encode(), fp) if by_name or times[fp] > 1 else fp
+        own = _named(key, fp) if by_name or times[fp] > 1 else fp
         result.append(OutputColumn(name, key, digest(wrapped, own), deps))
     return result
 
