@@ -11,7 +11,7 @@ import difflib
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -79,6 +79,10 @@ def signature(engine: DuckDB, node: Node) -> tuple[Any, ...] | None:
         return engine.signature(relation(node), clock)
     except EngineError:
         return None
+
+
+class NothingToEditError(Exception):
+    """A random project has nothing that a kind of edit is made on."""
 
 
 class DbtEdits:
@@ -177,9 +181,15 @@ class DbtEdits:
         return kind != "introspective macro" or bool(self.models("_of(ref("))
 
     def edit(self, kind: str) -> tuple[Outcome, str] | None:
-        """One edit of a kind, built and tested, and its diff; None where it does not compile."""
+        """One edit of a kind, built and tested, and its diff; None where it does not compile.
+
+        None, too, where the project has nothing that this kind is made on.
+        """
         with self.as_it_was() as before:
-            self.ways[kind]()
+            try:
+                self.ways[kind]()
+            except NothingToEditError:
+                return None
             diff = difference(before)
             if not diff:
                 return None
@@ -258,6 +268,11 @@ class DbtEdits:
         text = path.read_text(encoding="utf-8")
         path.write_text(change(text), encoding="utf-8")
 
+    def one_of(self, files: Sequence[Path]) -> Path:
+        if not files:
+            raise NothingToEditError
+        return self.random.choice(files)
+
     def models(self, having: str) -> list[Path]:
         files = sorted((self.head.project / "models").glob("*.sql"))
         return [f for f in files if having in f.read_text(encoding="utf-8")]
@@ -294,7 +309,7 @@ class DbtEdits:
 
     def introspective(self) -> None:
         """What a macro looks at while it compiles is edited; its own text stays."""
-        looking = self.random.choice(self.models("_of(ref("))
+        looking = self.one_of(self.models("_of(ref("))
         name = re.findall(r"ref\('(\w+)'\)", looking.read_text(encoding="utf-8"))[0]
         path = self.head.project / f"models/{name}.sql"
         column = self.random.choice(self.world.columns[f"model.lab.{name}"])
@@ -311,7 +326,7 @@ class DbtEdits:
         self.change(path, lambda t: wrapped(t, looked))
 
     def incremental(self) -> None:
-        path = self.random.choice(self.models("is_incremental()"))
+        path = self.one_of(self.models("is_incremental()"))
         keys = [c.name for c in self.world.columns[f"model.lab.{path.stem}"]]
         change = self.random.choice(
             (
@@ -331,7 +346,7 @@ class DbtEdits:
         self.change(path, change)
 
     def snapshot(self) -> None:
-        path = self.random.choice(sorted((self.head.project / "snapshots").glob("*.sql")))
+        path = self.one_of(sorted((self.head.project / "snapshots").glob("*.sql")))
         change = self.random.choice(
             (
                 lambda t: t.replace("unique_key=", "hard_deletes='invalidate', unique_key="),
@@ -351,14 +366,14 @@ class DbtEdits:
                 lambda t: t.replace("latest_version: 2", "latest_version: 1"),
             )
         else:
-            path = self.random.choice(self.models_named("_v"))
+            path = self.one_of(self.models_named("_v"))
             self.change(path, lambda t: wrapped(t, "select distinct *", "limit 3"))
 
     def models_named(self, part: str) -> list[Path]:
         return [f for f in sorted((self.head.project / "models").glob("*.sql")) if part in f.stem]
 
     def hook(self) -> None:
-        path = self.random.choice(self.models("'table'"))
+        path = self.one_of(self.models("'table'"))
         name = "model.lab." + re.sub(r"_v(\d)$", r".v\1", path.stem)
         column = self.random.choice(self.world.columns[name]).name
         text = f"delete from {{{{ this }}}} where {column} is null"
@@ -378,7 +393,7 @@ class DbtEdits:
         )
 
     def seed(self) -> None:
-        path = self.random.choice(sorted((self.head.project / "seeds").glob("*.csv")))
+        path = self.one_of(sorted((self.head.project / "seeds").glob("*.csv")))
         way = self.random.randrange(3)
 
         def with_column(text: str) -> str:
@@ -409,7 +424,7 @@ class DbtEdits:
         """A model of one of these materializations, not versioned."""
         files = [f for f in self.models("materialized=") if not re.search(r"_v\d$", f.stem)]
         text = [f for f in files if re.search(rf"'(?:{kinds})'", f.read_text(encoding="utf-8"))]
-        return self.random.choice(text)
+        return self.one_of(text)
 
     def said_of(self, name: str, change: Callable[[dict[str, Any]], None]) -> None:
         """What models.yml says of a model."""
@@ -453,7 +468,7 @@ class DbtEdits:
     def materialization(self) -> None:
         """Another one: an updating hook fails on a view, and an ephemeral model has none."""
         hooked = self.models("post_hook")
-        path = self.random.choice(hooked) if self.random.random() < 0.6 else self.stored("view")
+        path = self.one_of(hooked) if self.random.random() < 0.6 else self.stored("view")
         new = self.random.choice(("table", "view", "ephemeral"))
         self.change(path, lambda t: re.sub(r"'(?:table|view)'", f"'{new}'", t, count=1))
 
