@@ -122,8 +122,8 @@ def test_run_is_select_run_cutoff(tiny: Path, monkeypatch: Patch, capsys: Captur
     [
         (["--cutoff"], "--cutoff looks at what is built: give --run, too"),
         (["--cutoff-base", "state"], "--cutoff-base says what --cutoff compares with"),
-        (["--run", "--cutoff", "--full"], "which --full does not look at"),
-        (["--run", "--cutoff", "--output", "names"], "with --cutoff that is known afterwards"),
+        (["--run", "--cutoff", "--full"], "and --full does not compute them"),
+        (["--run", "--cutoff", "--output", "names"], "with --cutoff that is known only afterwards"),
         (["--run", "--cutoff", "--cutoff-base", "x"], "'x' is not one of 'beside', 'state'"),
     ],
 )
