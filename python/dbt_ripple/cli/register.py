@@ -143,22 +143,23 @@ def register(
     from dbt_ripple.artifacts import find_node
     from dbt_ripple.governance.asset_edits import Registration
 
+    write_registered = partial(
+        write,
+        file=file,
+        dry_run=dry_run,
+        style=style,
+        cache_dir=cache_dir,
+        no_cache=no_cache,
+        project_dir=project_dir,
+        target_path=target_path,
+    )
     if mlflow_uri is not None:
         if ids or type_ or upstreams or downstreams or source_ref:
             raise click.UsageError(
                 "--from-mlflow registers what the registry has: give no ID and no node"
             )
         of_mlflow = partial(_of_mlflow, mlflow_uri, tags)
-        write(
-            registrations=of_mlflow,
-            file=file,
-            dry_run=dry_run,
-            style=style,
-            cache_dir=cache_dir,
-            no_cache=no_cache,
-            project_dir=project_dir,
-            target_path=target_path,
-        )
+        write_registered(of_mlflow)
         return
     if not ids:
         raise click.UsageError("Missing argument 'ID...'.")
@@ -179,16 +180,7 @@ def register(
         reads = [{"node": upstreams[0], "columns": flows}]
     if len(ids) == 1:
         one = Registration(id=ids[0], type=type_, reads=reads, writes=downstreams, **properties)  # type: ignore[arg-type]
-        write(
-            registrations=[one],
-            file=file,
-            dry_run=dry_run,
-            style=style,
-            cache_dir=cache_dir,
-            no_cache=no_cache,
-            project_dir=project_dir,
-            target_path=target_path,
-        )
+        write_registered([one])
         return
     if type_ or upstreams or downstreams or source_ref:
         raise click.UsageError(
@@ -204,16 +196,7 @@ def register(
 
         return list(_pipeline(ids, properties, is_dbt))
 
-    write(
-        registrations=steps,
-        file=file,
-        dry_run=dry_run,
-        style=style,
-        cache_dir=cache_dir,
-        no_cache=no_cache,
-        project_dir=project_dir,
-        target_path=target_path,
-    )
+    write_registered(steps)
 
 
 def _column(text: str, transformation: str | None) -> Any:

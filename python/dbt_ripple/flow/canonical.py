@@ -108,13 +108,9 @@ def _canonical(
     if linked is None or linked.relation.keys != plain.relation.keys:
         return None
     if rewriting.reordered or any(RULES[name].moves for name in rewriting.used):
-        relation, as_written = linked.relation, plain.relation
-        fingerprints = (
-            as_written.rows.fp,
-            as_written.rows.order,
-            as_written.rows.incidental,
-            *as_written.fps,
-        )
+        relation, before = linked.relation, plain.relation
+        rows = before.rows
+        fingerprints = (rows.fp, rows.order, rows.incidental, *before.fps)
         incidental = digest(b"rewritten", relation.rows.incidental, *fingerprints)
         relation.rows = msgspec.structs.replace(relation.rows, incidental=incidental)
     return Canonical(linked, list(rewriting.used))

@@ -98,7 +98,7 @@ _OF_BITS: Final = frozenset(
 )
 _ARITHMETIC: Final = frozenset({exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod})
 _TILDE: Final = frozenset({exp.BitwiseNot})
-_LOOSE: Final[dict[type, frozenset[type]]] = {
+_BOUND_OTHERWISE: Final[dict[type, frozenset[type]]] = {
     **dict.fromkeys(_COMPARISONS, _COMPARISONS | {exp.Not}),
     **{t: (_OF_BITS | _ARITHMETIC) - {t} for t in _OF_BITS},
     **dict.fromkeys((*_ARITHMETIC, exp.Neg), _TILDE),
@@ -110,7 +110,7 @@ on Spark, and so is ``a = b in (c)``. ``~a + b`` is ``~(a + b)`` on DuckDB and P
 more than its parent here, it is not followed.
 """
 _UNBRACKETED: Final = b"unbracketed"
-_NOT_LOOSE: Final[frozenset[type]] = frozenset()
+_BOUND_ALIKE: Final[frozenset[type]] = frozenset()
 _QUANTIFIERS: Final = frozenset({exp.All, exp.Any, exp.Anonymous})
 _QUANTIFIER_NAMES: Final = frozenset({"all", "any", "some"})
 GENERATOR_TYPES: Final = tuple(
@@ -838,14 +838,14 @@ class Expressions:
         kind = _direct(kind)
         t = type(node)
         flags = _flags(node)
-        loose = _LOOSE.get(t, _NOT_LOOSE)
+        bound_otherwise = _BOUND_OTHERWISE.get(t, _BOUND_ALIKE)
         unbracketed = False
         terms: list[Any] = []
         current: Any = node
         while type(current) is t and _flags(current) == flags:
             terms.append(current.args["expression"])
             current = current.args["this"]
-            unbracketed = type(current) in loose
+            unbracketed = type(current) in bound_otherwise
             while type(current) is exp.Paren:
                 current = current.args["this"]
         pieces: list[Expr] = [self.expr(current, kind)]
@@ -853,8 +853,10 @@ class Expressions:
         for term in terms:
             pieces.append(self.expr(term, kind))
         tag = t.__name__.encode() + flags
-        if unbracketed or (loose and any(type(term) in loose for term in terms)):
-            if loose is _TILDE:
+        if unbracketed or (
+            bound_otherwise and any(type(term) in bound_otherwise for term in terms)
+        ):
+            if bound_otherwise is _TILDE:
                 raise Unsupported("~ beside arithmetic, without brackets")
             tag += _UNBRACKETED
         while len(pieces) > 1 and isinstance(pieces[0], bytes) and isinstance(pieces[1], bytes):
@@ -1616,7 +1618,7 @@ def _bracketed(method: _Rule) -> _Rule:
     def rule(walk: Any, node: Any, kind: int) -> Expr:
         if not is_unbracketed(node):
             return method(walk, node, kind)
-        if _LOOSE[type(node)] is _TILDE:
+        if _BOUND_OTHERWISE[type(node)] is _TILDE:
             raise Unsupported("~ beside arithmetic, without brackets")
         return merkle([_UNBRACKETED, method(walk, node, kind)])
 
@@ -1625,10 +1627,10 @@ def _bracketed(method: _Rule) -> _Rule:
 
 def is_unbracketed(node: Any) -> bool:
     """Whether an operator has another as an operand that an engine may bind otherwise."""
-    loose = _LOOSE.get(type(node))
-    if loose is not None:
+    bound_otherwise = _BOUND_OTHERWISE.get(type(node))
+    if bound_otherwise is not None:
         for operand in node.args.values():
-            if type(operand) in loose:
+            if type(operand) in bound_otherwise:
                 return True
     return False
 
@@ -1714,7 +1716,7 @@ def _handlers() -> dict[type[Any], _Rule]:
     for t in vars(exp).values():
         if isinstance(t, type) and issubclass(t, (exp.Binary, exp.Unary, exp.Between)):
             handlers.setdefault(t, (Expressions.operator, None))
-    for t in _LOOSE:
+    for t in _BOUND_OTHERWISE:
         if t not in _CHAIN_TYPES:  # which looks at its terms itself
             handlers[t] = (_bracketed(handlers[t][0]), handlers[t][1])
     # Where a rule reads all that a class can have, there is nothing to look for beyond it.

@@ -88,6 +88,12 @@ _READ: Final = re.compile(
 )
 
 
+_NAMES_A_RELATION: Final = re.compile(
+    r"\{\{-?\s*(?:this(?:\.\w+)?|target\.\w+|(?:ref|source)\([^(){}]*\))\s*-?\}\}"
+)
+_MAKES_WORDS: Final = re.compile(r"\{[{%]")
+
+
 class ConfigFingerprints:
     """The settings of one project's nodes that change data."""
 
@@ -477,14 +483,12 @@ class ConfigFingerprints:
     def kept_by_name(self, node: Node) -> bool:
         """Whether values of a relation may be there under a name that its query did not write.
 
-        Rows of earlier runs have theirs under the names of then. A hook that is plain SQL says which
-        columns it is about (`words_of_hooks`); one that makes its words may ask for their names.
+        Rows of earlier runs have theirs under the names of then. A hook whose Jinja only names
+        relations says itself which columns it is about (`words_of_hooks`); any other Jinja may ask for
+        names of columns, or make them.
         """
-        if kind_of(node) in KEEPING_ROWS:
-            return True
-        return any(
-            "{%" in sql
-            or "adapter" in sql
+        return kind_of(node) in KEEPING_ROWS or any(
+            _MAKES_WORDS.search(_NAMES_A_RELATION.sub("", sql))
             or not self.macros.user.isdisjoint(self.macros.closure(self.macros.named_in(sql)))
             for _, sql in hooks_of(node)
         )

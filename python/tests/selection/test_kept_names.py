@@ -1,7 +1,4 @@
-"""Values that are stored under a name of their own: by earlier runs, or by what hooks write.
-
-Each case was first executed by a real dbt, where the test's result differed and nothing said so.
-"""
+"""Values that are stored under a name of their own: by earlier runs, or by what hooks write."""
 
 from __future__ import annotations
 
@@ -80,6 +77,9 @@ def test_hooks_of_others_write_by_name() -> None:
         ("{{ masks() }}", True),
         ("{% if target.name == 'x' %}update {{ this }} set {{ var('c') }} = 0{% endif %}", True),
         ("{{ mask(adapter.get_columns_in_relation(this)) }}", True),
+        ("update {{ this }} set {{ var('c') }} = 0", True),
+        ("update {{ this }} set {{ model.columns.keys() | first }} = 0", True),
+        ("grant select on {{- this.schema -}}.m to {{ target.name }}", False),
         ("grant select on {{ this }} to reader", False),
         ("delete from {{ this }} where id = 1", False),
     ],
