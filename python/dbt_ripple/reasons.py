@@ -20,10 +20,9 @@ Of lists, what follows the name says how they are written:
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -47,7 +46,8 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
     @property
     def message(self) -> str:
         """It in words; names in it are as they are, whatever characters they have."""
-        return _SENTENCES.vformat(self.code.sentence, (), self.arguments)
+        values = {name: _InSentence(value) for name, value in self.arguments.items()}
+        return self.code.sentence.format(**values)
 
     def __str__(self) -> str:
         return self.message
@@ -78,7 +78,9 @@ class Code(StrEnum):
 
     def arguments(self) -> set[str]:
         """The names of its arguments."""
-        return {name for _, name, _, _ in string.Formatter().parse(self.sentence) if name}
+        from string import Formatter
+
+        return {name for _, name, _, _ in Formatter().parse(self.sentence) if name}
 
     # -- why a query is not followed ----------------------------------------------------------------
     PYTHON_MODEL = "python_model", "a Python model"
@@ -682,19 +684,20 @@ def named(names: Iterable[str]) -> str:
     return ", ".join(shown.values())
 
 
-class _Sentences(string.Formatter):
-    """Writes the arguments of a reason into its sentence."""
+class _InSentence:
+    """Writes an argument of a reason into its sentence."""
 
-    def format_field(self, value: Any, format_spec: str) -> str:
+    def __init__(self, value: Argument) -> None:
+        self.value = value
+
+    def __format__(self, format_spec: str) -> str:
+        value = self.value
         if isinstance(value, Reason):
             return value.message
         if not isinstance(value, list):
             return f"{value:,}" if isinstance(value, int) else value
         items = [item.message if isinstance(item, Reason) else item for item in value]
         return _listed(items, format_spec)
-
-
-_SENTENCES: Final = _Sentences()
 
 
 def _listed(items: Sequence[str], how: str) -> str:

@@ -8,7 +8,7 @@ and what to do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,8 +21,6 @@ from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node as YamlNode
-
-FILE: Final = "ripple_assets.yml"
 
 TYPES: Final = (
     *("analysis", "api", "application", "dag", "dashboard", "dbt_model", "file", "job"),
@@ -214,22 +212,6 @@ class _RawColumn(msgspec.Struct, forbid_unknown_fields=True, rename={"sources": 
     to: str | None = None
     transformation: str | None = None
     masking: bool = False
-
-
-def assets_files(project_dir: Path, given: Sequence[Path]) -> list[Path]:
-    """The files of a project's assets: the one beside it, if it is there, and those that are given.
-
-    Raises:
-        RippleError: a file that is given is not there.
-    """
-    files = [project_dir / FILE] if (project_dir / FILE).is_file() else []
-    for file in given:
-        if not file.is_file():
-            what = "is not a file" if file.exists() else "no such file"
-            raise RippleError(what, f"--assets {file}", "name a file like ripple_assets.yml")
-        if not any(file.resolve() == other.resolve() for other in files):
-            files.append(file)
-    return files
 
 
 def read_assets(files: Iterable[Path]) -> list[DeclaredAsset]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from typing import TYPE_CHECKING, Final
@@ -75,6 +74,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in COMMANDS:
+            import difflib
+
             near = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise click.UsageError(f"no command {name!r}{hint}", ctx)

@@ -55,9 +55,11 @@ def analyze(
     assets that ripple_assets.yml declares. Reads the artifacts that `dbt docs generate` or `dbt
     compile` wrote to the target folder. Needs no Spark and no connection, and writes nothing but FILE.
     """
-    from dbt_ripple.rendering.edge_files import expressions_of, writer
+    write = None
+    if edges_file:
+        from dbt_ripple.rendering.edge_files import expressions_of, writer
 
-    write = writer(edges_file) if edges_file else None
+        write = writer(edges_file)
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
         if write:

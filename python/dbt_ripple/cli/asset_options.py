@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
+from dbt_ripple.artifacts.assets_path import assets_files
 from dbt_ripple.rendering.output import warn
 
 if TYPE_CHECKING:
@@ -108,9 +109,11 @@ def open_assets(
     Raises:
         RippleError: a file is not there, or what it says is not valid.
     """
-    from dbt_ripple.artifacts.assets_file import assets_files, read_assets
+    declared: list[DeclaredAsset] = []
+    if files := assets_files(project_dir, given.files):
+        from dbt_ripple.artifacts.assets_file import read_assets
 
-    declared = read_assets(assets_files(project_dir, given.files))
+        declared = read_assets(files)
     for file in given.files:
         if not any(asset.place.startswith(f"{file}:") for asset in declared):
             warn(f"{file} declares no assets")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt_ripple.artifacts.assets_file import FILE, assets_files, parse_assets, read_assets
+from dbt_ripple.artifacts.assets_file import parse_assets, read_assets
+from dbt_ripple.artifacts.assets_path import FILE, assets_files
 from dbt_ripple.cli.asset_options import AssetOptions, collected_around
 from dbt_ripple.graph.git_history import content_at
 from dbt_ripple.rendering.output import warn

@@ -291,7 +291,8 @@ def write(
 
 def files_of(file: Path | None, project_dir: Path) -> tuple[Path, list[DeclaredAsset]]:
     """The file to be written, and the assets of the other one that every command reads."""
-    from dbt_ripple.artifacts.assets_file import FILE, read_assets
+    from dbt_ripple.artifacts.assets_file import read_assets
+    from dbt_ripple.artifacts.assets_path import FILE
 
     own = project_dir / FILE
     where = file or own

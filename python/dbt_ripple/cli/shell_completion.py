@@ -137,7 +137,8 @@ def _nodes(context: click.Context) -> list[_CompletedNode]:
 
 def _assets(context: click.Context) -> dict[str, list[str]]:
     """The ids of the declared assets with their columns, as far as the files can be read."""
-    from dbt_ripple.artifacts.assets_file import assets_files, read_assets
+    from dbt_ripple.artifacts.assets_file import read_assets
+    from dbt_ripple.artifacts.assets_path import assets_files
     from dbt_ripple.errors import RippleError
 
     project_dir = Path(context.params.get("project_dir") or nearest_project())

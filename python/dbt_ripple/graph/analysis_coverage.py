@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.reasons import Code, Reason
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.lineage import Analysis
 
 NOTES_SHOWN: Final = 5
 """How much is listed of what the reader had to leave out or assume."""

@@ -12,7 +12,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -31,12 +30,12 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.artifacts.read_artifacts import OtherSide, shows_own
 from dbt_ripple.graph.analysis_coverage import STAGES, AnalysisCoverage, analysis_coverage
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.column_edges import Edges, PackedEdges, pack_edges, unpack_edges
-from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, UnitTestAnalysis
 from dbt_ripple.tuning import collector_paused
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts.assets_file import DeclaredAsset
+    from dbt_ripple.graph.cached_analysis import CachedAnalysis
+    from dbt_ripple.graph.lineage import Analysis
     from dbt_ripple.graph.query_cache import LowerMany
 
 T = TypeVar("T")
@@ -110,7 +109,7 @@ class TargetFolder:
         self._analyses: dict[_Asked, Analysis] = {}
         self._like = like
         self._manifest: bytes | None = None
-        self._raw_analyses: dict[_Asked, tuple[_RawAnalysis, Analysis]] = {}
+        self._decoded: dict[_Asked, tuple[CachedAnalysis, Analysis]] = {}
         if cache is not None or sources_of is not None or late:
             self._contents = read_files(folder)
         if sources_of is not None:
@@ -222,9 +221,14 @@ class TargetFolder:
                 return self._analyses[options]
         kind = repr(("analysis", *asked)).encode()
         started = time.perf_counter()
-        kept = self._kept(kind, _CachedRawAnalysis)
+        # Here, because to know how much could be analysed takes none of it.
+        from dbt_ripple.graph.cached_analysis import CachedAnalysis, encode
+
+        kept = self._kept(kind, CachedAnalysis)
         if kept is not None:
-            analysis = self._unpacked(asked, kept)
+            like = self._like._decoded.get(asked) if self._like is not None else None
+            analysis = kept.decoded(like)
+            self._decoded[asked] = kept, analysis
             analysis.seconds = {"read": time.perf_counter() - started, "parse": 0.0, "link": 0.0}
         else:
             project = self.project
@@ -243,33 +247,8 @@ class TargetFolder:
                 lower_many=self._lower_many or in_processes(processes),
             )
             if self._key is not None:
-                assert isinstance(analysis.edges, Edges)
-                whole = _CachedAnalysis(replace(analysis, edges=[]), pack_edges(analysis.edges))
-                self._keep(kind, msgspec.msgpack.encode(whole))
+                self._keep(kind, encode(analysis))
         self._analyses[asked] = analysis
-        return analysis
-
-    def _unpacked(self, asked: _Asked, kept: _CachedRawAnalysis) -> Analysis:
-        raw_analysis, there = kept.analysis, _NOTHING
-        if self._like is not None:
-            there = self._like._raw_analyses.get(asked, _NOTHING)
-        raw_before, decoded_before = there
-        with collector_paused():
-            nodes = _unpack(raw_analysis.nodes, raw_before.nodes, decoded_before.nodes)
-            tests = _unpack(raw_analysis.tests, raw_before.tests, decoded_before.tests)
-        edges = unpack_edges(kept.edges, nodes)
-        analysis = Analysis(
-            nodes=nodes,
-            edges=edges,
-            test_columns=raw_analysis.test_columns,
-            seconds={},
-            tests=tests,
-            unit_tests=raw_analysis.unit_tests,
-            own=raw_analysis.own,
-            unlisted=raw_analysis.unlisted,
-            functions=raw_analysis.functions,
-        )
-        self._raw_analyses[asked] = raw_analysis, analysis
         return analysis
 
     def _whole(self, cache: Cache, files: list[str]) -> bytes:
@@ -303,53 +282,6 @@ class _ReadBefore(msgspec.Struct):
     seed_files: list[str]
     as_written: bool
     with_statements: list[str]
-
-
-class _CachedAnalysis(msgspec.Struct, array_like=True):
-    """An analysis as it is kept, its edges apart."""
-
-    analysis: Analysis
-    edges: PackedEdges
-
-
-class _RawAnalysis(msgspec.Struct):
-    """The fields of `Analysis` that are kept: all but its edges and its seconds."""
-
-    nodes: dict[str, msgspec.Raw]
-    test_columns: list[tuple[str, str, str]]
-    tests: dict[str, msgspec.Raw]
-    unit_tests: dict[str, UnitTestAnalysis]
-    own: dict[str, Own]
-    unlisted: list[str]
-    functions: dict[str, str]
-
-
-class _CachedRawAnalysis(msgspec.Struct, array_like=True):
-    """`_CachedAnalysis`, its nodes and tests not decoded yet."""
-
-    analysis: _RawAnalysis
-    edges: PackedEdges
-
-
-_NOTHING: Final = (
-    _RawAnalysis(
-        nodes={}, test_columns=[], tests={}, unit_tests={}, own={}, unlisted=[], functions={}
-    ),
-    Analysis({}, [], [], {}),
-)
-
-
-def _unpack(
-    packed: Mapping[str, msgspec.Raw],
-    raw_before: Mapping[str, msgspec.Raw],
-    decoded_before: Mapping[str, NodeAnalysis],
-) -> dict[str, NodeAnalysis]:
-    """Nodes decoded; what another side says in the same bytes is taken from there."""
-    decode = msgspec.msgpack.Decoder(NodeAnalysis).decode
-    return {
-        unique_id: decoded_before[unique_id] if raw_before.get(unique_id) == raw else decode(raw)
-        for unique_id, raw in packed.items()
-    }
 
 
 def _read(cache: Cache, key: bytes, as_type: type[T]) -> T | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.artifacts.assets_file import FILE
+from dbt_ripple.artifacts.assets_path import FILE
 
 _SECTIONS: Final = {
     "model": "models",

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dbt_ripple.artifacts import Column, Node
-from dbt_ripple.artifacts.assets_file import COLLECTED, FILE, KINDS, DeclaredAsset, Flow
+from dbt_ripple.artifacts.assets_file import COLLECTED, KINDS, DeclaredAsset, Flow
+from dbt_ripple.artifacts.assets_path import FILE
 from dbt_ripple.flow.statements import KNOWN, Statement
 from dbt_ripple.reasons import Code, Reason
 
