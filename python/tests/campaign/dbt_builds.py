@@ -8,7 +8,7 @@ import io
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbt_ripple.artifacts import Project, read_project
@@ -41,12 +41,14 @@ class Folder:
         work: where dbt writes; ``target`` and the database lie there.
         database: the file's name.
         output: which target of the profile.
+        variables: environment variables that dbt's commands have besides its own.
     """
 
     project: Path
     work: Path
     database: str = "tea.duckdb"
     output: str = "duckdb"
+    variables: dict[str, str] = field(default_factory=dict)
 
     @property
     def duckdb(self) -> Path:
@@ -69,6 +71,7 @@ class Folder:
             "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
             "RIPPLE_DUCKDB_PATH": str(self.duckdb),
             "RIPPLE_THREADS": "1",
+            **self.variables,
         }
         with _environment(environment), contextlib.redirect_stdout(output):
             result = dbtRunner().invoke(

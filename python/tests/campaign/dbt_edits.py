@@ -45,6 +45,10 @@ KINDS: Final = (
     "unknown config in a hook",
     "unnamed parent",
     "hook into another",
+    "Python model",
+    "environment variable",
+    "how tables are made",
+    "custom materialization",
 )
 """Edits that are built by dbt."""
 
@@ -132,6 +136,10 @@ class DbtEdits:
             "unknown config in a hook": self.unknown_config,
             "unnamed parent": self.unnamed_parent,
             "hook into another": self.hook_into_another,
+            "Python model": self.python_model,
+            "environment variable": self.environment_variable,
+            "how tables are made": self.table_macro,
+            "custom materialization": self.custom_materialization,
         }
 
     def add_unnamed_reads(self) -> Path:
@@ -141,12 +149,11 @@ class DbtEdits:
             for node in self.world.project.of_type("model")
             if node.materialized == "table" and node.version is None
         ][:2]
-        files = {f"{name}.sql": text for name, text in unnamed_reads(read, other).items()}
-        for name, text in files.items():
-            # In a folder of their own, where no other kind of edit looks for a model.
-            folder = self.head.project / ("tests" if name.startswith("of_") else "models/unnamed")
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
+        # Models in a folder of their own, where no other kind of edit looks for a model.
+        for name, text in files_beside(read, other).items():
+            path = self.head.project / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
         return self.head.project / f"models/{read.name}.sql"
 
     # -- builds -----------------------------------------------------------------------------------
@@ -190,7 +197,7 @@ class DbtEdits:
                 self.ways[kind]()
             except NothingToEditError:
                 return None
-            diff = difference(before)
+            diff = difference(before) or str(self.head.variables or "")
             if not diff:
                 return None
             self.restore()
@@ -258,6 +265,7 @@ class DbtEdits:
         try:
             yield kept
         finally:
+            self.head.variables.clear()
             for path, text in kept.items():
                 if path.read_text(encoding="utf-8") != text:
                     path.write_text(text, encoding="utf-8")
@@ -494,8 +502,15 @@ class DbtEdits:
 
     def unnamed_parent(self) -> None:
         """What is read without being named is edited."""
-        limit = self.random.choice(("limit 2", "limit 0", "order by all limit 5"))
-        self.change(self.unnamed, lambda t: wrapped(t, "select *", limit))
+        select, limit = self.random.choice(
+            (
+                ("select *", "limit 2"),
+                ("select *", "limit 0"),
+                ("select *", "order by all limit 5"),
+                ("select *, 1 as one_more", ""),
+            )
+        )
+        self.change(self.unnamed, lambda t: wrapped(t, select, limit))
 
     def hook_into_another(self) -> None:
         """A hook that writes to another model, or makes a macro, or the model it is on."""
@@ -510,9 +525,122 @@ class DbtEdits:
         )
         self.change(path, change)
 
+    def python_model(self) -> None:
+        """A number, an operator, an indentation, a helper, or what the model's config says."""
+        old, new = self.random.choice(
+            (
+                ("BOUND = 3", "BOUND = 1"),
+                ("rows + 1", "rows - 1"),
+                ("        rows = 0\n", "    rows = 0\n"),
+                ("return rows + 1", "return max(rows, 3)"),
+                ('"extra": 2', '"extra": 0'),
+            )
+        )
+        self.change(
+            self.head.project / "models/unnamed/in_python.py", lambda t: t.replace(old, new)
+        )
+
+    def environment_variable(self) -> None:
+        """Its value where head is built, or what stands in for one that is not set."""
+        bound = self.random.choice(("0", "2", "30"))
+        if self.random.random() < 0.5:
+            self.head.variables["LAB_BOUND"] = bound
+        else:
+            path = self.head.project / "macros/environment.sql"
+            self.change(path, lambda t: t.replace("'LAB_BOUND', '1'", f"'LAB_BOUND', '{bound}'"))
+
+    def table_macro(self) -> None:
+        """The project's own version of a macro of dbt's."""
+        body = self.random.choice(
+            (
+                "select * from ({{ compiled_code }}) limit 3",
+                "{{ compiled_code }}",
+                "from ({{ compiled_code }})",
+            )
+        )
+        self.change(self.head.project / "macros/tables.sql", lambda t: MAKES_TABLES.format(body))
+
+    def custom_materialization(self) -> None:
+        path = self.head.project / "macros/lab_table.sql"
+        old, new = self.random.choice(
+            (
+                ("limit 5", "limit 2"),
+                ("limit 5", "offset 1"),
+                ("limit 5", "order by all desc limit 5"),
+            )
+        )
+        self.change(path, lambda t: t.replace(old, new))
+
+
+# dbt-duckdb passes options by names that its versions differ in: a macro that reads `kwargs` takes any.
+MAKES_TABLES: Final = """{{% macro duckdb__create_table_as(temporary, relation, compiled_code, language='sql') %}}
+{{%- set options = kwargs %}}
+{{%- if language == 'python' %}}{{{{ py_write_table(temporary=temporary, relation=relation, compiled_code=compiled_code) }}}}
+{{%- else %}}
+create {{% if temporary %}}temporary {{% endif %}}table {{{{ relation.include(database=(not temporary), schema=(not temporary)) }}}} as ({})
+{{%- endif %}}
+{{% endmacro %}}
+"""
+
+MATERIALIZATION: Final = """{% materialization lab_table, adapter='duckdb' %}
+{%- set relation = this.incorporate(type='table') %}
+{{ run_hooks(pre_hooks) }}
+{% call statement('main') %}
+create or replace table {{ relation }} as select * from ({{ sql }}) limit 5
+{% endcall %}
+{{ adapter.commit() }}
+{{ return({'relations': [relation]}) }}
+{% endmaterialization %}
+"""
+
+IN_PYTHON: Final = """BOUND = 3
+
+
+def counted(rows):
+    # one more than there are
+    return rows + 1
+
+
+def model(dbt, session):
+    dbt.config(materialized="table", meta={"extra": 2})
+    read = dbt.ref("READ")
+    rows = len(read.limit(BOUND).fetchall())
+    if rows > 2:
+        rows += dbt.config.get("meta")["extra"]
+        rows = 0
+    return session.query(f"select {counted(rows)} as n")
+"""
+
+
+def files_beside(read: Node, other: Node) -> dict[str, str]:
+    """What is added to a random project, by path: models that read without SQL that names what they read.
+
+    Each model has a test, which returns its rows.
+    """
+    models = {f"{name}.sql": text for name, text in unnamed_reads(read, other).items()}
+    table = "{{ config(materialized='table') }}\n\n"
+    models |= {
+        "in_python.py": IN_PYTHON.replace("READ", read.name),
+        "by_environment.sql": f"{table}select {{{{ lab_bound() }}}} as n",
+        "by_materialization.sql": "{{ config(materialized='lab_table') }}\n\n"
+        f"select * from {{{{ ref('{other.name}') }}}}",
+    }
+    tests = {
+        f"tests/of_{name.partition('.')[0]}.sql": f"select * from {{{{ ref('{name.partition('.')[0]}') }}}}"
+        for name in models
+        if name not in ("hook_log.sql", "writes_log.sql")
+    }
+    return {
+        **{f"models/unnamed/{name}": text for name, text in models.items()},
+        **tests,
+        "macros/environment.sql": "{% macro lab_bound() %}{{ env_var('LAB_BOUND', '1') }}{% endmacro %}\n",
+        "macros/tables.sql": "",
+        "macros/lab_table.sql": MATERIALIZATION,
+    }
+
 
 def unnamed_reads(read: Node, other: Node) -> dict[str, str]:
-    """Models and tests by name: of reads that SQL does not name, and of a hook that writes elsewhere."""
+    """Models by name: of reads that SQL does not name, and of a hook that writes elsewhere."""
     name = f"{read.schema}.{read.alias or read.name}"
     table = "{{ config(materialized='table') }}\n\n"
     after = "-- depends_on: {{ ref('writes_log') }}\n" + table
@@ -521,20 +649,18 @@ def unnamed_reads(read: Node, other: Node) -> dict[str, str]:
         f"create or replace macro {read.schema}.size_of() as "
         f"(select count(*) from {{{{ ref('{read.name}') }}}})",
     ]
-    models = {
+    below = f"-- depends_on: {{{{ ref('{read.name}') }}}}\n{table}"
+    return {
         "hook_log": table + "select cast(0 as bigint) as n",
         "writes_log": f"{{{{ config(materialized='table', post_hook={hooks!r}) }}}}\n\n"
         f"select * from {{{{ ref('{other.name}') }}}}",
         "reads_log": after + "select n from {{ ref('hook_log') }}",
         "calls_macro": after + f"select {read.schema}.size_of() as n",
-        "reads_by_string": f"-- depends_on: {{{{ ref('{read.name}') }}}}\n{table}"
-        f"select * from query('select * from {name}')",
+        "reads_by_string": f"{below}select * from query('select * from {name}')",
+        "reads_by_name": f"{below}select * from query_table('{name}')",
+        "reads_columns": f"{below}select column_name from information_schema.columns "
+        f"where table_schema = '{read.schema}' and table_name = '{read.alias or read.name}'",
     }
-    tests = {
-        f"of_{name}": f"select * from {{{{ ref('{name}') }}}}"
-        for name in ("reads_log", "calls_macro", "reads_by_string")
-    }
-    return models | tests
 
 
 def difference(before: dict[Path, str]) -> str:
