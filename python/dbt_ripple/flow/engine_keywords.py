@@ -12,8 +12,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.engine_checks import IsRefused
-from dbt_ripple.flow.expressions import listed
 from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.lowering.parse_tree import listed
 
 _UNITS: Final = frozenset(
     unit + plural

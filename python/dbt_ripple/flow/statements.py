@@ -18,7 +18,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.identifiers import DIALECTS, fold
-from dbt_ripple.flow.lower import _first_line
+from dbt_ripple.flow.parse import _first_line
 from dbt_ripple.reasons import Code, Reason
 
 # What sqlglot takes for a command, it says; here that is an answer.

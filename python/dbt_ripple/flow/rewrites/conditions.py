@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.expressions import is_quantified, written
+from dbt_ripple.flow.lowering.parse_tree import is_quantified, written
 from dbt_ripple.flow.rewrites.rules import (
     Rewriting,
     is_not_null,

@@ -12,9 +12,9 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.expressions import GENERATOR_TYPES, VOLATILE_TYPES, written
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
+from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, VOLATILE_TYPES, written
 from dbt_ripple.flow.rewrites.rules import (
     MAX_NODES,
     Rewriting,

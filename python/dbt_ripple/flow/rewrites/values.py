@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.expressions import IN_ANY_ORDER, written
+from dbt_ripple.flow.lowering.parse_tree import IN_ANY_ORDER, written
 from dbt_ripple.flow.rewrites.queries import sees_order
 from dbt_ripple.flow.rewrites.rules import (
     Rewriting,
