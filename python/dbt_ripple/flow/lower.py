@@ -12,28 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.definitions import definitions
 from dbt_ripple.flow.dropped_tokens import dropped_tokens, holds
-from dbt_ripple.flow.invisible_spaces import with_spaces
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.lowering.query import Lowering
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import MAX_NESTING
-from dbt_ripple.flow.parse import (
-    _first_line,
-    _nesting,
-    _parse_one,
-    _parse_one_remembering,
-    _reader,
-    _statements,
-    _tokens,
-)
-from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
-from dbt_ripple.flow.token_kinds import has_pipe, may_nest
+from dbt_ripple.flow.parse import ParsedText, character_types_remembered, first_line
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
 from dbt_ripple.reasons import Code
 from dbt_ripple.tuning import deep_recursion
@@ -61,64 +49,62 @@ def lower(
         The lowered query, or a `Lowered` with the reason why there is none. Never raises on bad
         SQL, and never recurses deeper than `MAX_NESTING` allows.
     """
-    sqlglot.parse_one = _parse_one_remembering
-    try:
-        tokenizer, parser = _reader(dialect)
-        sql = with_spaces(sql, dialect, tokenizer.tokenize)
-        tokens, marks = _tokens(tokenizer, sql, dialect)
-        if has_pipe(marks):
-            sql = without_unknown_pipes(sql, tokenizer.tokenize)
-            tokens, marks = _tokens(tokenizer, sql, dialect)
-        if may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING:
-            return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
-        statements = _statements(parser, tokens, sql)
-        if len(statements) != 1:
-            return Lowered(None, Code.NOT_ONE_QUERY(statements=len(statements)))
-        if edit is not None:
-            edit(statements[0])
-        texts = definitions(statements[0], dialect) if expressions else {}
-        lowering = Lowering(dialect, masking)
-        lowering.tokens = tokens
+    with character_types_remembered():
         try:
-            lowered = lowering.statement(statements[0])
+            return _lower(sql, dialect, expressions, masking, edit)
         except Unsupported as why:
-            tree = _statements(parser, tokens, sql)[0]  # the walk has cut the other one
-            if (lost := dropped_tokens(sql, tokens, marks, tree, dialect)).words:
-                return Lowered(None, why.reason)
-            if edit is not None:
-                edit(tree)
-            if not empty_unused_ctes(tree, dialect):
-                return Lowered(None, why.reason)
-            lowering = Lowering(dialect, masking)
-            lowering.tokens = tokens
-            lowered = lowering.statement(tree, lost.constants)
-            lowered.expressions = texts
-            return lowered
-        if not holds(lowering.read.values(), tokens, marks):
-            statements = _statements(parser, tokens, sql)  # the walk has cut the tree
-            lost = dropped_tokens(sql, tokens, marks, statements[0], dialect)
-            if lost.words:
-                return Lowered(None, Code.WORDS_DROPPED(words=[*lost.words[:3]]))
-            if lost.constants:
-                if edit is not None:
-                    edit(statements[0])
-                lowering = Lowering(dialect, masking)
-                lowering.tokens = tokens
-                lowered = lowering.statement(statements[0], lost.constants)
-        lowered.expressions = texts
-        return lowered
-    except Unsupported as why:
-        return Lowered(None, why.reason)
-    except SqlglotError as error:
-        return Lowered(None, Code.CANNOT_PARSE(error=_first_line(error)))
-    except RecursionError:
-        return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
-    except Exception as error:
-        # Over SQL that no engine takes sqlglot stumbles, or makes trees that are none.
-        message = f"{type(error).__name__}: {error}"[:200]
-        return Lowered(None, Code.CANNOT_PARSE(error=message))
-    finally:
-        sqlglot.parse_one = _parse_one
+            return Lowered(None, why.reason)
+        except SqlglotError as error:
+            return Lowered(None, Code.CANNOT_PARSE(error=first_line(error)))
+        except RecursionError:
+            return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
+        except Exception as error:
+            # Over SQL that no engine takes sqlglot stumbles, or makes trees that are none.
+            message = f"{type(error).__name__}: {error}"[:200]
+            return Lowered(None, Code.CANNOT_PARSE(error=message))
+
+
+def _lower(
+    sql: str,
+    dialect: str,
+    expressions: bool,
+    masking: Collection[str],
+    edit: Callable[[exp.Expression], None] | None,
+) -> Lowered:
+    """As `lower`, which turns exceptions into reasons."""
+
+    def edited(tree: exp.Expression) -> exp.Expression:
+        if edit is not None:
+            edit(tree)
+        return tree
+
+    text = ParsedText(sql, dialect)
+    statements = text.statements()
+    if len(statements) != 1:
+        return Lowered(None, Code.NOT_ONE_QUERY(statements=len(statements)))
+    tree = edited(statements[0])
+    texts = definitions(tree, dialect) if expressions else {}
+    lowering = Lowering(dialect, masking, text.tokens)
+    try:
+        lowered = lowering.statement(tree)
+    except Unsupported:
+        # What stands in a CTE that nothing reads may be left out, as the engine leaves it.
+        tree = text.statements()[0]
+        dropped = dropped_tokens(text.sql, text.tokens, text.marks, tree, dialect)
+        if dropped.words or not empty_unused_ctes(edited(tree), dialect):
+            raise
+        lowered = Lowering(dialect, masking, text.tokens).statement(tree, dropped.constants)
+    else:
+        if not holds(lowering.read.values(), text.tokens, text.marks):
+            tree = text.statements()[0]
+            dropped = dropped_tokens(text.sql, text.tokens, text.marks, tree, dialect)
+            if dropped.words:
+                return Lowered(None, Code.WORDS_DROPPED(words=[*dropped.words[:3]]))
+            if dropped.constants:
+                lowering = Lowering(dialect, masking, text.tokens)
+                lowered = lowering.statement(edited(tree), dropped.constants)
+    lowered.expressions = texts
+    return lowered
 
 
 @deep_recursion()
@@ -134,9 +120,7 @@ def lower_tree(
         masking: functions that mask their arguments, besides those known to.
     """
     try:
-        lowering = Lowering(dialect, masking)
-        lowering.tokens = tokens
-        return lowering.statement(tree.copy())
+        return Lowering(dialect, masking, tokens).statement(tree.copy())
     except Unsupported as why:
         return Lowered(None, why.reason)
     except Exception as error:  # of a tree that is none

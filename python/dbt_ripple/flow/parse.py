@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import sqlglot
@@ -18,6 +19,7 @@ from dbt_ripple.flow.invisible_spaces import with_spaces
 from dbt_ripple.flow.lowering.parse_tree import name_key
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import MAX_NESTING
+from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
 from dbt_ripple.flow.token_kinds import (
     OPENING,
     UNARY,
@@ -35,18 +37,47 @@ _TYPE_BRACKETS: Final = frozenset({_T.LT, _T.GT, _T.COMMA})
 _NESTED_TYPES: Final = frozenset({_T.ARRAY, _T.MAP, _T.STRUCT})
 
 
+class ParsedText:
+    """One text, as sqlglot's tokenizer and parser read it.
+
+    Args:
+        sql: the text.
+        dialect: the sqlglot dialect it is written in.
+
+    Raises:
+        Unsupported: where it nests deeper than `MAX_NESTING`.
+        SqlglotError: where the tokenizer does not read it.
+    """
+
+    def __init__(self, sql: str, dialect: str) -> None:
+        tokenizer, self._parser = _reader(dialect)
+        self.sql = with_spaces(sql, dialect, tokenizer.tokenize)
+        self.tokens, self.marks = _tokens(tokenizer, self.sql, dialect)
+        self.has_pipe = has_pipe(self.marks)
+        if self.has_pipe:
+            self.sql = without_unknown_pipes(self.sql, tokenizer.tokenize)
+            self.tokens, self.marks = _tokens(tokenizer, self.sql, dialect)
+        if may_nest(self.marks, MAX_NESTING) and _nesting(self.tokens) > MAX_NESTING:
+            raise Unsupported(Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
+
+    def statements(self) -> list[Any]:
+        """The parse trees of its statements, made anew: whoever lowers a tree cuts it."""
+        try:
+            return [s for s in self._parser.parse(self.tokens, self.sql) if s is not None]
+        except (SqlglotError, RecursionError):
+            raise
+        except Exception as error:  # a builder of sqlglot that does not expect these arguments
+            raise Unsupported(Code.CANNOT_PARSE(error=first_line(error))) from error
+
+
 def parse(sql: str, dialect: str) -> tuple[exp.Expression, Sequence[Any]] | None:
     """The parse tree of one statement, and its tokens; None where `lower` would not follow it."""
     try:
-        tokenizer, parser = _reader(dialect)
-        sql = with_spaces(sql, dialect, tokenizer.tokenize)
-        tokens, marks = _tokens(tokenizer, sql, dialect)
-        if has_pipe(marks) or (may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING):
-            return None
-        statements = _statements(parser, tokens, sql)
+        text = ParsedText(sql, dialect)
+        statements = [] if text.has_pipe else text.statements()
     except (Unsupported, SqlglotError, RecursionError):
         return None
-    return (statements[0], tokens) if len(statements) == 1 else None
+    return (statements[0], text.tokens) if len(statements) == 1 else None
 
 
 def _nesting(tokens: list[Any]) -> int:
@@ -79,15 +110,24 @@ _parse_one = sqlglot.parse_one
 def _parse_one_remembering(
     sql: str, read: Any = None, dialect: Any = None, into: Any = None, **options: Any
 ) -> Any:
-    """`sqlglot.parse_one`, which knows two answers by heart.
-
-    For every type in a query, the Hive family of dialects asks whether it is "char" or "varchar",
-    and parses these two words anew to find out: a seventh of all the time it takes to parse. It
-    stands in sqlglot's place only while a query is lowered.
-    """
+    """`sqlglot.parse_one`, which knows two answers by heart."""
     if into is exp.DataType and not read and not dialect and sql in _CHARACTER_TYPES:
         return exp.DataType(**_CHARACTER_TYPES[sql])
     return _parse_one(sql, read, dialect, into, **options)
+
+
+@contextmanager
+def character_types_remembered() -> Iterator[None]:
+    """Put `_parse_one_remembering` in the place of `sqlglot.parse_one` for as long as a query is lowered.
+
+    For every type in a query, the Hive family of dialects asks whether it is "char" or "varchar",
+    and parses these two words anew to find out: a seventh of all the time it takes to parse.
+    """
+    sqlglot.parse_one = _parse_one_remembering
+    try:
+        yield
+    finally:
+        sqlglot.parse_one = _parse_one
 
 
 _readers = threading.local()
@@ -116,21 +156,11 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
     return rewritten, marks if rewritten is tokens else marks_of(rewritten)
 
 
-def _statements(parser: Any, tokens: list[Any], sql: str) -> list[Any]:
-    """What the parser makes of a text; whatever goes wrong in it is an error of the text."""
-    try:
-        return [s for s in parser.parse(tokens, sql) if s is not None]
-    except (SqlglotError, RecursionError):
-        raise
-    except Exception as error:  # a builder of sqlglot that does not expect these arguments
-        raise Unsupported(Code.CANNOT_PARSE(error=_first_line(error))) from error
-
-
 _REQUIRED: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
 _GOT: Final = re.compile(r" but got <Token .*", re.DOTALL)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """What an error says, and where; without the text around it, underlining and Python's names."""
     if isinstance(error, TokenError):
         error = next(

@@ -10,28 +10,22 @@ from sqlglot import exp
 from dbt_ripple.flow import alias_resolution
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, FromItem, LoweredExpr, Out, Rel, Select, Star, Table
-from dbt_ripple.flow.lowering.group_and_order import _ORDERING, GroupAndOrder
-from dbt_ripple.flow.lowering.parse_tree import _args, listed, written
+from dbt_ripple.flow.lowering.group_and_order import ORDERING, GroupAndOrder
+from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list, verbatim
 from dbt_ripple.flow.lowering.scope import Scope
 
-_READ_BEHIND: Final = _args("order sort cluster distribute limit offset where group having qualify")
-_READ_OF_DISTINCT: Final = _args("on")
-_NO_COLUMNS: Final = _args("settings format options for_ locks into operation_modifiers")
+_READ_BEHIND: Final = argument_names(
+    "order sort cluster distribute limit offset where group having qualify"
+)
+_READ_OF_DISTINCT: Final = argument_names("on")
+_NO_COLUMNS: Final = argument_names("settings format options for_ locks into operation_modifiers")
 """Clauses of a SELECT whose names are none of its columns: hashed as they stand."""
-
-
-def _star(source: int = -1) -> Star:
-    return Star(source, 0, None, [], {}, {})
-
-
-def _first_item(source: int) -> FromItem:
-    return FromItem(source, "")
 
 
 class AfterFrom(GroupAndOrder):
     """The clauses after FROM, put together."""
 
-    def passed_on(
+    def select_star_from(
         self,
         rel: Rel,
         columns: list[str] | None,
@@ -42,9 +36,10 @@ class AfterFrom(GroupAndOrder):
         scope = self.enter()
         scope.extra.extend(extra)
         self.add_source(None, None, rel, columns)
-        scope.items.append(_first_item(0))
+        scope.items.append(FromItem(0, ""))
         args = modifiers or {}
-        select = self.select_behind(args, scope, [""], [""], [_star()], _READ_BEHIND)
+        star = Star(-1, 0, None, [], {}, {})
+        select = self.select_behind(args, scope, [""], [""], [star], _READ_BEHIND)
         self.leave()
         return select
 
@@ -95,25 +90,27 @@ class AfterFrom(GroupAndOrder):
             select.qualify = self.conjuncts(args["qualify"].this, FILTER)
         select.as_stored = scope.as_stored
         select.shapes = scope.shapes
-        if not args.keys().isdisjoint(_ORDERING):
+        if not args.keys().isdisjoint(ORDERING):
             self.ordering(args, select, scope)
         if "limit" in args or "offset" in args:
             self.of_one_row = self.one_row
-            select.limit = [self.x(args[k], FILTER) for k in ("limit", "offset") if k in args]
+            select.limit = [
+                self.lower_alone(args[k], FILTER) for k in ("limit", "offset") if k in args
+            ]
             self.of_one_row = False
         if "distinct" in args:
             select.distinct = True
-            self.beyond(args["distinct"], _READ_OF_DISTINCT)
+            self.hash_unread(args["distinct"], _READ_OF_DISTINCT)
             on = args["distinct"].args.get("on")
             if on is not None:
                 self.distinct_on(on.expressions if isinstance(on, exp.Tuple) else [on], select)
         if "hint" in args:
-            select.hint = digest(b"hint", written(args["hint"]).lower())
+            select.hint = digest(b"hint", verbatim(args["hint"]).lower())
         if not reads.issuperset(args):
             scope.extra += [
-                LoweredExpr(digest(name.encode(), written(value)), {}, {})
+                LoweredExpr(digest(name.encode(), verbatim(value)), {}, {})
                 if name in _NO_COLUMNS
-                else self.x_of(listed(value), FILTER, name.encode())
+                else self.lower_together(as_list(value), FILTER, name.encode())
                 for name, value in args.items()
                 if name not in reads
             ]
@@ -127,7 +124,7 @@ class AfterFrom(GroupAndOrder):
             column_names = select.keys if self.folds else select.names
             stars = [exp.Star()] if select.wide else []
             tag = digest(b"names", *(name.encode() for name in column_names))
-            scope.extra.append(self.x_of(stars, FILTER, tag))
+            scope.extra.append(self.lower_together(stars, FILTER, tag))
         select.extra = scope.extra
         select.uncertain_late = scope.uncertain
         # An aggregate makes groups in whichever clause it stands.

@@ -10,13 +10,12 @@ from dbt_ripple.flow import alias_resolution
 from dbt_ripple.flow.builtin_names import ORDERED_SET_NAMES
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import CONDITIONAL, SORT, WINDOW, Expr
-from dbt_ripple.flow.lowering.column_references import _as_call
-from dbt_ripple.flow.lowering.dependency_kinds import _aggregate, _direct, _indirect, _masked
+from dbt_ripple.flow.lowering.dependency_kinds import aggregated, indirect, masked, transformed
 from dbt_ripple.flow.lowering.function_calls import FunctionCalls
 from dbt_ripple.flow.lowering.literals_and_types import LiteralsAndTypes
-from dbt_ripple.flow.lowering.parse_tree import function_name, written
+from dbt_ripple.flow.lowering.parse_tree import as_call, function_name, verbatim
 from dbt_ripple.flow.lowering.scope import Unsupported
-from dbt_ripple.flow.lowering.walk import _GENERIC, merkle
+from dbt_ripple.flow.lowering.walk import GENERIC, merkle
 
 _VALUE_WINDOW_TYPES: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _ORDERED_SETS: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Mode, exp.Median)
@@ -89,12 +88,12 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
         of_one_row, self.of_one_row = self.of_one_row, self.one_row
         call = self.aggregate_call(node, kind, "A")
         scope.place, self.of_one_row = place, of_one_row
-        self.lift(call)
+        self.note_outer_aggregate(call)
         return call
 
     def aggregate_call(self, node: Any, kind: int, mode: str) -> Expr:
         """The call of an aggregate, over a group (``A``) or, from `window`, over a frame."""
-        inner = _aggregate(kind)
+        inner = aggregated(kind)
         if isinstance(node, exp.Count) and _counts_rows(node):
             self.rows |= inner
             if isinstance(node.this, exp.Literal):
@@ -102,7 +101,7 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
             return [mode, digest(b"count(*)")]
         before = len(self.deps), len(self.sub_deps)
         if isinstance(node, (exp.Count, exp.CountIf, exp.ApproxDistinct)):
-            e = self.generic(node, _masked(inner))
+            e = self.generic(node, masked(inner))
         elif isinstance(node, exp.Anonymous):
             e = self.call(node, inner)
         elif isinstance(node, exp.Dot):
@@ -133,7 +132,7 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
         where = node.args["expression"]
         test = where.this if isinstance(where, exp.Where) else where
         of_one_row, self.of_one_row = self.of_one_row, self.one_row
-        condition = self.expr(test, _indirect(kind, CONDITIONAL))
+        condition = self.expr(test, indirect(kind, CONDITIONAL))
         self.of_one_row = of_one_row
         return merkle([b"Filter", call, condition])
 
@@ -149,20 +148,20 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
 
     def within_group_call(self, node: exp.WithinGroup, kind: int) -> Expr:
         """WITHIN GROUP (ORDER BY x): the value of a percentile, the mere order of a list."""
-        inner = _aggregate(kind)
+        inner = aggregated(kind)
         call = node.this
         ordered_set = isinstance(call, _ORDERED_SETS) or function_name(call) in ORDERED_SET_NAMES
         order = node.args["expression"]
         lower = self.dotted_call if isinstance(call, exp.Dot) else self.generic
         pieces: list[Expr] = [b"WithinGroup", lower(call, inner)]
-        pieces.append(self.generic(order, inner if ordered_set else _indirect(inner, SORT)))
+        pieces.append(self.generic(order, inner if ordered_set else indirect(inner, SORT)))
         return merkle(pieces)
 
     def inner_order(self, node: exp.Order, kind: int) -> Expr:
         pieces: list[Expr] = [b"Order"]
         if node.args.get("this") is not None:
             pieces.append(self.expr(node.this, kind))
-        pieces.extend(self.expr(e, _indirect(kind, SORT)) for e in node.expressions)
+        pieces.extend(self.expr(e, indirect(kind, SORT)) for e in node.expressions)
         return merkle(pieces)
 
     def window(self, node: exp.Window, kind: int) -> Expr:
@@ -175,11 +174,11 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
         return call
 
     def window_call(self, node: exp.Window, kind: int) -> Expr:
-        kind = _direct(kind)
+        kind = transformed(kind)
         if self.scopes:
             self.scopes[-1].windowed = True
         partition, order, spec, leftover = self.window_parts(node)
-        over = _indirect(kind, WINDOW)
+        over = indirect(kind, WINDOW)
         keep = leftover.get("over") is not None
         if keep and self.scopes:  # Oracle's KEEP (DENSE_RANK FIRST ORDER BY x): an aggregate
             self.scopes[-1].aggregated = True
@@ -198,7 +197,7 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
             for bound in spec.args.values():
                 for word in bound.lower().split() if isinstance(bound, str) else ():
                     self.read[-len(self.read)] = word
-        pieces += [digest(written(leftover))]
+        pieces += [digest(verbatim(leftover))]
         if keep:
             return ["A", merkle(pieces)]
         if _sees_no_ties(node.this, spec):
@@ -212,14 +211,14 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
         order = args.get("order")
         spec = args.get("spec")
         leftover = {
-            k: written(v)
+            k: verbatim(v)
             for k, v in args.items()
             if v and k not in ("this", "partition_by", "order", "spec", "alias") and v != "OVER"
         }
         if order is not None:
             more = {k: v for k, v in order.args.items() if v and k != "expressions"}
             if more:
-                leftover["order"] = written(more)
+                leftover["order"] = verbatim(more)
         alias = args.get("alias")
         if args.get("over") == "KEEP":  # (DENSE_RANK FIRST ORDER BY x): no window of that name
             alias = None
@@ -239,7 +238,7 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
 
     def window_function(self, node: Any, kind: int) -> Expr:
         """The function of a window: it aggregates over its frame and does not group the scope."""
-        node = _as_call(node)
+        node = as_call(node)
         if isinstance(node, exp.Filter):
             return self.filtered(node, kind, self.window_function(node.this, kind))
         if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
@@ -251,7 +250,7 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
         if isinstance(node, (exp.First, exp.Last)):
             return self.generic(node, kind)
         if isinstance(node, _RANKS):
-            return self.generic(node, _indirect(kind, WINDOW))
+            return self.generic(node, indirect(kind, WINDOW))
         if isinstance(node, exp.AggFunc):
             return self.aggregate_call(node, kind, "W")
         if isinstance(node, exp.Func) and self.functions.kind(self.name_of(node)) == "aggregate":
@@ -260,5 +259,5 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
             return self.known_call(node, kind)
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
             return self.dotted_call(node, kind)
-        plain = self.by_class.get(type(node), _GENERIC)
-        return (_GENERIC if plain is FunctionCalls.generator else plain)(self, node, kind)
+        plain = self.by_class.get(type(node), GENERIC)
+        return (GENERIC if plain is FunctionCalls.generator else plain)(self, node, kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import compress
 from typing import Any, Final
 
@@ -10,13 +10,13 @@ from sqlglot import exp
 
 from dbt_ripple.flow.ir import FILTER, SORT, LoweredExpr, Rel, Source
 from dbt_ripple.flow.lowering.expressions import Expressions
-from dbt_ripple.flow.lowering.parse_tree import _args, listed
+from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list
 from dbt_ripple.flow.lowering.scope import TWICE, Unsupported
 
-_READ_OF_NAME: Final = _args("this table")
+READ_OF_NAME: Final = argument_names("this table")
 
 
-def nothing_beyond(node: Any, reads: frozenset[str]) -> None:
+def refuse_unread(node: Any, reads: frozenset[str]) -> None:
     """Refuse a node of which something is set that no rule reads."""
     args = node.args
     if not reads.issuperset(args) and not reads.issuperset(compress(args, args.values())):
@@ -24,7 +24,7 @@ def nothing_beyond(node: Any, reads: frozenset[str]) -> None:
         raise Unsupported(f"{type(node).__name__} with {name.rstrip('_')}")
 
 
-def _ordinal(node: Any) -> int | None:
+def ordinal_of(node: Any) -> int | None:
     """The position a bare integer stands for in GROUP BY and ORDER BY."""
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
         try:
@@ -34,16 +34,20 @@ def _ordinal(node: Any) -> int | None:
     return None
 
 
-def _hash_ordinal(node: Any) -> int | None:
+def hash_ordinal(node: Any) -> int | None:
     """The position that ``#2`` is in ORDER BY and DISTINCT ON; inside of expressions it is not."""
-    return _ordinal(node.this) if isinstance(node, exp.PositionalColumn) else None
+    return ordinal_of(node.this) if isinstance(node, exp.PositionalColumn) else None
 
 
 class ClauseHelpers(Expressions):
     """What several clauses need."""
 
-    tokens: Sequence[Any] = ()
-    """The tokens of the text that is lowered."""
+    def __init__(
+        self, dialect: str, masking: Collection[str] = (), tokens: Sequence[Any] = ()
+    ) -> None:
+        super().__init__(dialect, masking)
+        self.tokens = tokens
+        """The tokens of the text that is lowered."""
 
     def add_source(
         self,
@@ -66,14 +70,14 @@ class ClauseHelpers(Expressions):
             scope.full_names[full_name] = TWICE if twice else index
         return index
 
-    def beyond(self, node: Any, reads: frozenset[str]) -> None:
+    def hash_unread(self, node: Any, reads: frozenset[str]) -> None:
         """What is set of a node and read by no rule: all of the SELECT it stands in moves with it."""
         if reads.issuperset(node.args):
             return
         for name, value in node.args.items():
             if value and name not in reads:
                 tag = f"{type(node).__name__} {name}".encode()
-                self.scopes[-1].extra.append(self.x_of(listed(value), FILTER, tag))
+                self.scopes[-1].extra.append(self.lower_together(as_list(value), FILTER, tag))
 
     def conjuncts(self, condition: Any, kind: int) -> list[LoweredExpr]:
         """A condition as the list of what AND joins: a row is kept when all of them hold."""
@@ -88,12 +92,12 @@ class ClauseHelpers(Expressions):
             elif isinstance(node, exp.Paren):
                 stack.append(node.this)
             else:
-                conjuncts.append(self.x(node, kind))
+                conjuncts.append(self.lower_alone(node, kind))
         return conjuncts
 
     def ordinal(self, node: Any) -> int | None:
         """The position a bare integer stands for in GROUP BY and ORDER BY."""
-        position = _ordinal(node)
+        position = ordinal_of(node)
         if position is not None:
             self.literal(node, SORT)
         return position

@@ -10,44 +10,13 @@ from sqlglot import exp
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import Expr, Ref
-from dbt_ripple.flow.lowering.dependency_kinds import _direct
-from dbt_ripple.flow.lowering.parse_tree import _args, listed
-from dbt_ripple.flow.lowering.scope import TWICE, Unsupported, _RefKey, by_suffix, one_of
-from dbt_ripple.flow.lowering.walk import _IDENTIFIER, ExpressionWalk, _Rule, merkle
+from dbt_ripple.flow.lowering.dependency_kinds import transformed
+from dbt_ripple.flow.lowering.parse_tree import AROUND_CALLS, argument_names, as_call, as_list
+from dbt_ripple.flow.lowering.scope import TWICE, RefKey, Unsupported, by_suffix, one_of
+from dbt_ripple.flow.lowering.walk import IDENTIFIER, ExpressionWalk, hashing_unread, merkle
 
-_AROUND_CALLS: Final = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-_READ_OF_COLUMN: Final = _args("this table db catalog")
-_READ_OF_PLAIN: Final = _args("this table")
-
-
-def _called_on(receiver: Any, call: Any) -> Any:
-    """``s.f(x) filter (where y)`` as a filter around ``s.f(x)``; sqlglot has it inside out."""
-    if isinstance(call, _AROUND_CALLS):
-        inner = _called_on(receiver, call.args["this"])
-        return type(call)(**{**call.args, "this": inner})
-    return exp.Dot(this=receiver, expression=call)
-
-
-def _as_call(node: Any) -> Any:
-    """What sqlglot made a column, or the part behind a point, of: the call that it is."""
-    if isinstance(node, exp.Dot) and isinstance(node.expression, _AROUND_CALLS):
-        return _called_on(node.this, node.expression)
-    if isinstance(node, exp.Column) and isinstance(node.this, _AROUND_CALLS):
-        *names, call = node.parts
-        return _called_on(exp.Dot.build(names) if len(names) > 1 else names[0], call)
-    return node
-
-
-def _reading(method: _Rule, reads: frozenset[str]) -> _Rule:
-    """A rule that hashes what is set of a node, besides these arguments, beside what the method makes."""
-
-    def rule(walk: Any, node: Any, kind: int) -> Expr:
-        e = method(walk, node, kind)
-        if reads.issuperset(node.args):
-            return e
-        return walk.with_unread(e, node, reads, kind)
-
-    return rule
+_READ_OF_COLUMN: Final = argument_names("this table db catalog")
+_READ_OF_PLAIN: Final = argument_names("this table")
 
 
 class ColumnReferences(ExpressionWalk):
@@ -67,7 +36,7 @@ class ColumnReferences(ExpressionWalk):
         if source < 0 and (scope.shown or key in scope.aliases):
             rule = self.resolution[scope.place]
             among = scope.aliases.get(key, -1) + 1
-        ref_key: _RefKey = (up, source, key, rule, among) if up or rule else (source, key)
+        ref_key: RefKey = (up, source, key, rule, among) if up or rule else (source, key)
         index = scope.ref_index.get(ref_key)
         if index is None:
             index = scope.ref_index[ref_key] = len(scope.refs)
@@ -82,7 +51,7 @@ class ColumnReferences(ExpressionWalk):
         """The reference that a column is: ``a``, or ``t.a`` where t is a source of this SELECT."""
         args = node.args
         this = args["this"]
-        if type(this) is not _IDENTIFIER or self.lambdas:
+        if type(this) is not IDENTIFIER or self.lambdas:
             return None
         scope = self.scopes[-1]
         source = -1
@@ -120,14 +89,14 @@ class ColumnReferences(ExpressionWalk):
             return plain
         return _PARTS(self, node, kind)
 
-    def by_parts(self, node: exp.Column, kind: int) -> Expr:
+    def qualified_column(self, node: exp.Column, kind: int) -> Expr:
         """A column that takes more than its name: fields, a query outside, the parameter of a lambda."""
         args = node.args
         this = args["this"]
         if isinstance(this, exp.Star):
-            return self.inner_star(node, kind)
-        if isinstance(this, _AROUND_CALLS):
-            return self.expr(_as_call(node), kind)
+            return self.star_in_expression(node, kind)
+        if isinstance(this, AROUND_CALLS):
+            return self.expr(as_call(node), kind)
         if not (args.get("table") or args.get("db") or args.get("catalog")):
             key = self.fold(this)
             for names in reversed(self.lambdas):
@@ -151,19 +120,19 @@ class ColumnReferences(ExpressionWalk):
                 if index is not None:
                     rest = fields[length + 1 :]
                     ref = self.ref(up, index, keys[length], parts[length].name)
-                    return self.fields(self.depend(ref, _direct(kind) if rest else kind), rest)
+                    return self.fields(self.depend(ref, transformed(kind) if rest else kind), rest)
         whole = ".".join(keys)
         for up, scope in enumerate(reversed(self.scopes)):
             if (
                 whole in scope.full_names or by_suffix(scope.full_names, whole) is not None
             ):  # the rows of a relation, named with its schema
-                return self.depend(self.ref(up, -1, keys[-1], parts[-1].name), _direct(kind))
+                return self.depend(self.ref(up, -1, keys[-1], parts[-1].name), transformed(kind))
             if any(whole.find(f".{name}.") > 0 for name in scope.full_names):
                 raise Unsupported("a column with more of a relation's name than FROM has")
         if keys[0] == "alias" and self.dialect == "duckdb":
             raise Unsupported("alias.x, which means an alias of the select list")
         ref = self.ref(0, -1, keys[0], parts[0].name)
-        return self.fields(self.depend(ref, _direct(kind)), fields[1:])
+        return self.fields(self.depend(ref, transformed(kind)), fields[1:])
 
     def fields(self, e: Expr, names: list[bytes]) -> Expr:
         """Access to fields of a struct, written as a longer name; of a map or JSON, case counts."""
@@ -175,9 +144,9 @@ class ColumnReferences(ExpressionWalk):
         """`(e).name`, as `fields` writes it."""
         if not isinstance(node.expression, exp.Identifier):
             return self.generic(node, kind)
-        return self.fields(self.expr(node.this, _direct(kind)), [self.spelled(node.expression)])
+        return self.fields(self.expr(node.this, transformed(kind)), [self.spelled(node.expression)])
 
-    def inner_star(self, node: Any, kind: int) -> Expr:
+    def star_in_expression(self, node: Any, kind: int) -> Expr:
         """A ``*`` inside an expression: every column, by name."""
         source = -1
         if isinstance(node, exp.Column):
@@ -186,13 +155,13 @@ class ColumnReferences(ExpressionWalk):
             if source < 0:  # the fields of a struct
                 parts = list(node.parts[:-1])
                 names = dict(zip(("this", "table", "db"), reversed(parts), strict=False))
-                return merkle([b"fields", self.column(exp.Column(**names), _direct(kind))])
+                return merkle([b"fields", self.column(exp.Column(**names), transformed(kind))])
             node = node.this
         if any(value and name != "except_" for name, value in node.args.items()):
             raise Unsupported("a * with other columns, inside an expression")
         excluded = [
             self.fold(c.this if isinstance(c, exp.Column) else c)
-            for c in listed(node.args.get("except_"))
+            for c in as_list(node.args.get("except_"))
         ]
         # A reference to all columns: `up` holds the source, `name` what is left out.
         ref_key = (source, -2, "\x1f".join(excluded), 0, 0)
@@ -200,18 +169,18 @@ class ColumnReferences(ExpressionWalk):
         if index is None:
             index = self.scopes[-1].ref_index[ref_key] = len(self.scopes[-1].refs)
             self.scopes[-1].refs.append(Ref(source, -2, "*", ref_key[2]))
-        return self.depend(index, _direct(kind))
+        return self.depend(index, transformed(kind))
 
     def position(self, node: exp.PositionalColumn, kind: int) -> Expr:
         """DuckDB's ``#2``, the second column of FROM: made of all of them, in their order."""
         if not self.scopes:
             return self.generic(node, kind)
         nth = self.expr(node.this, kind)
-        return merkle([b"position", nth, self.inner_star(exp.Star(), kind)])
+        return merkle([b"position", nth, self.star_in_expression(exp.Star(), kind)])
 
     def chosen_columns(self, node: Any, kind: int) -> Expr:
         """COLUMNS(...): one expression for each column whose name is chosen."""
         raise Unsupported("COLUMNS(...)")
 
 
-_PARTS: Final = _reading(ColumnReferences.by_parts, _READ_OF_COLUMN)
+_PARTS: Final = hashing_unread(ColumnReferences.qualified_column, _READ_OF_COLUMN)

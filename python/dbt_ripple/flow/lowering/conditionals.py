@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import MASK_MARK
 from dbt_ripple.flow.ir import CONDITIONAL, Expr
-from dbt_ripple.flow.lowering.dependency_kinds import _direct, _indirect, _masked
+from dbt_ripple.flow.lowering.dependency_kinds import indirect, masked, transformed
 from dbt_ripple.flow.lowering.walk import ExpressionWalk, merkle
 
 
@@ -20,8 +20,8 @@ class Conditionals(ExpressionWalk):
     """CASE and its like."""
 
     def case(self, node: exp.Case, kind: int) -> Expr:
-        kind = _masked(_direct(kind)) if _is_marked(node) else _direct(kind)
-        test = _indirect(kind, CONDITIONAL)
+        kind = masked(transformed(kind)) if _is_marked(node) else transformed(kind)
+        test = indirect(kind, CONDITIONAL)
         args = node.args
         pieces: list[Expr] = [b"Case"]
         if args.get("this") is not None:
@@ -38,12 +38,12 @@ class Conditionals(ExpressionWalk):
         return merkle(pieces)
 
     def condition(self, node: exp.If, kind: int) -> Expr:
-        kind = _direct(kind)
+        kind = transformed(kind)
         args = node.args
         pieces: list[Expr] = [
             b"Case",
             b"when",
-            self.expr(args["this"], _indirect(kind, CONDITIONAL)),
+            self.expr(args["this"], indirect(kind, CONDITIONAL)),
         ]
         pieces.append(self.expr(args["true"], kind))
         if args.get("false") is not None:
@@ -52,8 +52,8 @@ class Conditionals(ExpressionWalk):
 
     def decode(self, node: exp.DecodeCase, kind: int) -> Expr:
         """DECODE(value, search, result, ..., default) chooses like a CASE."""
-        kind = _direct(kind)
-        test = _indirect(kind, CONDITIONAL)
+        kind = transformed(kind)
+        test = indirect(kind, CONDITIONAL)
         value, *rest = node.expressions
         pieces: list[Expr] = [b"Decode", self.expr(value, test)]
         for i, argument in enumerate(rest):
@@ -63,8 +63,8 @@ class Conditionals(ExpressionWalk):
 
     def null_if(self, node: exp.Nullif, kind: int) -> Expr:
         """NULLIF(a, b) is CASE WHEN a = b THEN NULL ELSE a END: both choose, a is the value."""
-        kind = _direct(kind)
-        test = _indirect(kind, CONDITIONAL)
+        kind = transformed(kind)
+        test = indirect(kind, CONDITIONAL)
         this = node.args["this"]
         self.expr(this, test)
         return merkle([b"Nullif", self.expr(this, kind), self.expr(node.args["expression"], test)])

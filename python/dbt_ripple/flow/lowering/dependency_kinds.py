@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbt_ripple.flow.ir import AGGREGATION, DIRECT, IDENTITY, MASK_SHIFT, TRANSFORMATION
 
 
-def _direct(kind: int) -> int:
+def transformed(kind: int) -> int:
     """The kind of what stands inside a transformation of this kind."""
     if kind == IDENTITY:
         return TRANSFORMATION
@@ -14,11 +14,13 @@ def _direct(kind: int) -> int:
     return kind
 
 
-def _masked(kind: int) -> int:
+def masked(kind: int) -> int:
+    """The kind of what stands inside a call that masks its arguments."""
     return kind << MASK_SHIFT if kind & (IDENTITY | TRANSFORMATION | AGGREGATION) else kind
 
 
-def _aggregate(kind: int) -> int:
+def aggregated(kind: int) -> int:
+    """The kind of what stands inside an aggregate."""
     if kind & (IDENTITY | TRANSFORMATION | AGGREGATION):
         return AGGREGATION
     if kind & DIRECT:
@@ -26,5 +28,6 @@ def _aggregate(kind: int) -> int:
     return kind
 
 
-def _indirect(kind: int, to: int) -> int:
+def indirect(kind: int, to: int) -> int:
+    """The kind of what an expression depends on without taking its value from there (a condition, a sort key)."""
     return to if kind & DIRECT else kind

@@ -17,18 +17,17 @@ from dbt_ripple.flow.builtin_names import MASKING_NAMES
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import Expr
 from dbt_ripple.flow.lowering.aggregates_and_windows import AggregatesAndWindows
-from dbt_ripple.flow.lowering.column_references import _reading
 from dbt_ripple.flow.lowering.operators import (
-    _BINARY_TYPES,
-    _BOUND_OTHERWISE,
-    _CHAIN_TYPES,
-    _LOGIC_TYPES,
+    BINARY_TYPES,
+    BOUND_OTHERWISE,
+    CHAIN_TYPES,
+    LOGIC_TYPES,
     Operators,
-    _bracketed,
+    marking_unbracketed,
 )
-from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, VOLATILE_TYPES, _args
+from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, VOLATILE_TYPES, argument_names
 from dbt_ripple.flow.lowering.subqueries import Subqueries
-from dbt_ripple.flow.lowering.walk import _GENERIC, _Rule
+from dbt_ripple.flow.lowering.walk import GENERIC, Rule, hashing_unread
 
 _MASKING_TYPES: Final = tuple(
     t
@@ -64,9 +63,9 @@ class Expressions(AggregatesAndWindows, Operators, Subqueries):
             rule = self.by_name[t, name] = self.rule_of(t, name)
         return rule(self, node, kind)
 
-    def rule_of(self, t: type, name: str | None) -> _Rule:
+    def rule_of(self, t: type, name: str | None) -> Rule:
         """How calls of this class under this name are lowered."""
-        by_class = self.by_class.get(t, _GENERIC)
+        by_class = self.by_class.get(t, GENERIC)
         if name is None:
             return by_class
         what = self.functions.kind(lowered[name])
@@ -78,30 +77,30 @@ class Expressions(AggregatesAndWindows, Operators, Subqueries):
             return Expressions.generator
         plain = by_class
         if by_class in (Expressions.aggregate, Expressions.generator):
-            plain = _GENERIC
+            plain = GENERIC
         if what == "scalar":
             return plain
         return lambda walk, node, kind: walk.uncertain(node, kind, plain, by_class)
 
 
-def _handlers() -> dict[type[Any], _Rule]:
+def _handlers() -> dict[type[Any], Rule]:
     """Which method lowers which class of node; the others are lowered generically.
 
     Beside the method the arguments it reads; None where it leaves nothing out: it reads the rest
     generically, or raises.
     """
-    handlers: dict[type[Any], tuple[_Rule, frozenset[str] | None]] = {
+    handlers: dict[type[Any], tuple[Rule, frozenset[str] | None]] = {
         exp.Column: (Expressions.column, None),
-        exp.Literal: (Expressions.literal, _args("this is_string")),
+        exp.Literal: (Expressions.literal, argument_names("this is_string")),
         exp.Var: (Expressions.var, None),
-        exp.Paren: (Expressions.paren, _args("this")),
-        exp.Alias: (Expressions.inner_alias, _args("this alias")),
-        exp.Identifier: (Expressions.identifier, _args("this quoted")),
-        exp.Star: (Expressions.inner_star, None),
+        exp.Paren: (Expressions.paren, argument_names("this")),
+        exp.Alias: (Expressions.inner_alias, argument_names("this alias")),
+        exp.Identifier: (Expressions.identifier, argument_names("this quoted")),
+        exp.Star: (Expressions.star_in_expression, None),
         exp.Columns: (Expressions.chosen_columns, None),
-        exp.Dot: (Expressions.dotted, _args("this expression")),
-        exp.Any: (Expressions.some, None),
-        exp.NetFunc: (Expressions.net, _args("this")),
+        exp.Dot: (Expressions.dotted, argument_names("this expression")),
+        exp.Any: (Expressions.any_, None),
+        exp.NetFunc: (Expressions.net, argument_names("this")),
         exp.Aliases: (Expressions.parameterised, None),
         exp.Struct: (Expressions.struct, None),
         exp.Subquery: (Expressions.scalar, None),
@@ -109,43 +108,46 @@ def _handlers() -> dict[type[Any], _Rule]:
         exp.Union: (Expressions.scalar, None),
         exp.Except: (Expressions.scalar, None),
         exp.Intersect: (Expressions.scalar, None),
-        exp.Exists: (Expressions.exists, _args("this")),
-        exp.In: (Expressions.is_in, _args("this expressions query unnest field is_global")),
-        exp.Case: (Expressions.case, _args("this ifs default")),
-        exp.If: (Expressions.condition, _args("this true false")),
-        exp.Nullif: (Expressions.null_if, _args("this expression")),
-        exp.PropertyEQ: (Expressions.named, _args("this expression")),
-        exp.Kwarg: (Expressions.named, _args("this expression")),
-        exp.Collate: (Expressions.collation, _args("this expression")),
-        exp.Nvl2: (Expressions.condition, _args("this true false")),
-        exp.DecodeCase: (Expressions.decode, _args("expressions")),
+        exp.Exists: (Expressions.exists, argument_names("this")),
+        exp.In: (
+            Expressions.is_in,
+            argument_names("this expressions query unnest field is_global"),
+        ),
+        exp.Case: (Expressions.case, argument_names("this ifs default")),
+        exp.If: (Expressions.condition, argument_names("this true false")),
+        exp.Nullif: (Expressions.null_if, argument_names("this expression")),
+        exp.PropertyEQ: (Expressions.named, argument_names("this expression")),
+        exp.Kwarg: (Expressions.named, argument_names("this expression")),
+        exp.Collate: (Expressions.collation, argument_names("this expression")),
+        exp.Nvl2: (Expressions.condition, argument_names("this true false")),
+        exp.DecodeCase: (Expressions.decode, argument_names("expressions")),
         exp.Comprehension: (
             Expressions.comprehension,
-            _args("this expression position iterator condition"),
+            argument_names("this expression position iterator condition"),
         ),
         exp.Window: (
             Expressions.window,
-            _args("this partition_by order spec alias over first"),
+            argument_names("this partition_by order spec alias over first"),
         ),
-        exp.Filter: (Expressions.filter, _args("this expression")),
-        exp.WithinGroup: (Expressions.within_group, _args("this expression")),
-        exp.Order: (Expressions.inner_order, _args("this expressions")),
-        exp.Lambda: (Expressions.lambda_, _args("this expressions")),
+        exp.Filter: (Expressions.filter, argument_names("this expression")),
+        exp.WithinGroup: (Expressions.within_group, argument_names("this expression")),
+        exp.Order: (Expressions.inner_order, argument_names("this expressions")),
+        exp.Lambda: (Expressions.lambda_, argument_names("this expressions")),
         exp.DataType: (Expressions.data_type, None),
-        exp.PositionalColumn: (Expressions.position, _args("this")),
+        exp.PositionalColumn: (Expressions.position, argument_names("this")),
         exp.ColumnDef: (Expressions.field_of_type, None),
-        exp.Anonymous: (Expressions.anonymous, _args("this expressions")),
+        exp.Anonymous: (Expressions.anonymous, argument_names("this expressions")),
         exp.Grouping: (Expressions.grouping, None),
         exp.GroupingId: (Expressions.grouping, None),
     }
     for t in vars(exp).values():
         if isinstance(t, type) and issubclass(t, exp.AggFunc):
             handlers.setdefault(t, (Expressions.aggregate, None))
-    for t in _BINARY_TYPES:
+    for t in BINARY_TYPES:
         handlers[t] = (Expressions.binary, None)
-    for t in _CHAIN_TYPES:
+    for t in CHAIN_TYPES:
         handlers[t] = (Expressions.chain, None)
-    for t in _LOGIC_TYPES:
+    for t in LOGIC_TYPES:
         handlers[t] = (Expressions.logic, None)
     for t in GENERATOR_TYPES:
         handlers[t] = (Expressions.generator, None)
@@ -156,18 +158,20 @@ def _handlers() -> dict[type[Any], _Rule]:
     for t in vars(exp).values():
         if isinstance(t, type) and issubclass(t, (exp.Binary, exp.Unary, exp.Between)):
             handlers.setdefault(t, (Expressions.operator, None))
-    for t in _BOUND_OTHERWISE:
-        if t not in _CHAIN_TYPES:  # which looks at its terms itself
-            handlers[t] = (_bracketed(handlers[t][0]), handlers[t][1])
+    for t in BOUND_OTHERWISE:
+        if t not in CHAIN_TYPES:  # which looks at its terms itself
+            handlers[t] = (marking_unbracketed(handlers[t][0]), handlers[t][1])
     # Where a rule reads all that a class can have, there is nothing to look for beyond it.
     return {
-        t: handler if reads is None or reads.issuperset(t.arg_types) else _reading(handler, reads)
+        t: handler
+        if reads is None or reads.issuperset(t.arg_types)
+        else hashing_unread(handler, reads)
         for t, (handler, reads) in handlers.items()
     }
 
 
 _HANDLERS: Final = _handlers()
-_OPERATORS: Final[frozenset[type]] = frozenset({*_LOGIC_TYPES, *_CHAIN_TYPES, *_BINARY_TYPES})
+_OPERATORS: Final[frozenset[type]] = frozenset({*LOGIC_TYPES, *CHAIN_TYPES, *BINARY_TYPES})
 _TYPED: Final = {
     t: Expressions.typed
     for t in vars(exp).values()
@@ -182,7 +186,7 @@ _TYPED: Final = {
 @lru_cache(maxsize=8)
 def _masking(
     more: frozenset[str],
-) -> tuple[frozenset[str], dict[type[Any], _Rule], dict[type[Any], _Rule]]:
+) -> tuple[frozenset[str], dict[type[Any], Rule], dict[type[Any], Rule]]:
     """The functions that mask, by name; the handlers by class; and those with `typed` before them.
 
     More names may be sqlglot's own.
@@ -194,6 +198,6 @@ def _masking(
 
 
 @lru_cache(maxsize=8)
-def _by_name(dialect: str, masking: frozenset[str]) -> dict[tuple[type[Any], str | None], _Rule]:
+def _by_name(dialect: str, masking: frozenset[str]) -> dict[tuple[type[Any], str | None], Rule]:
     """The rules of calls, by class and name, as they are asked for."""
     return {}

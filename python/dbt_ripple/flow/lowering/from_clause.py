@@ -21,21 +21,21 @@ from dbt_ripple.flow.ir import (
     Table,
     Values,
 )
-from dbt_ripple.flow.lowering.after_from import AfterFrom, _first_item
-from dbt_ripple.flow.lowering.clause_helpers import _READ_OF_NAME, nothing_beyond
-from dbt_ripple.flow.lowering.parse_tree import _args, function_name, listed, written
+from dbt_ripple.flow.lowering.after_from import AfterFrom
+from dbt_ripple.flow.lowering.clause_helpers import READ_OF_NAME, refuse_unread
+from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list, function_name, verbatim
 from dbt_ripple.flow.lowering.pivot import Pivots
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.table_functions import TableFunctions
 
-_READ_OF_SUBQUERY: Final = _args("with_ this alias pivots joins")
-_READ_OF_NESTED_JOINS: Final = _args("this joins")
-_READ_OF_VALUES: Final = _args("with_ expressions alias pivots")
-_READ_OF_TABLE: Final = _args("this db catalog alias joins pivots")
-_READ_OF_FUNCTION: Final = _args("this db catalog alias joins pivots")
+READ_OF_SUBQUERY: Final = argument_names("with_ this alias pivots joins")
+_READ_OF_NESTED_JOINS: Final = argument_names("this joins")
+READ_OF_VALUES: Final = argument_names("with_ expressions alias pivots")
+READ_OF_TABLE: Final = argument_names("this db catalog alias joins pivots")
+_READ_OF_FUNCTION: Final = argument_names("this db catalog alias joins pivots")
 _HIDES_SEMI_JOINED: Final = frozenset({"databricks", "duckdb", "spark"})
 """Where nothing after a SEMI or ANTI join sees its right side (ClickHouse shows it)."""
-_READ_OF_JOIN: Final = _args("this on side kind using method match_condition")
+_READ_OF_JOIN: Final = argument_names("this on side kind using method match_condition")
 
 
 def _is_bare(node: Any) -> bool:
@@ -47,7 +47,7 @@ def _is_bare(node: Any) -> bool:
     return bool(node.args.get("joins")) or (_is_bare(node.this) and not node.args.get("alias"))
 
 
-def _taken_joins(first: Any) -> list[Any]:
+def taken_joins(first: Any) -> list[Any]:
     """The joins that sqlglot hangs on the first of the joined relations."""
     joins = first.args.get("joins") or []
     if isinstance(first, exp.Subquery):  # a bracket reads those inside itself
@@ -76,16 +76,17 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
         item = self.from_item(node.this, " ".join(words) or "INNER")
         item.natural, item.comma = natural, comma
         if args.get("using"):
-            for key in listed(args["using"]):
+            for key in as_list(args["using"]):
                 if isinstance(key, exp.Column):
-                    nothing_beyond(key, _READ_OF_NAME)
+                    refuse_unread(key, READ_OF_NAME)
             item.using = [
-                self.fold(u.this if isinstance(u, exp.Column) else u) for u in listed(args["using"])
+                self.fold(u.this if isinstance(u, exp.Column) else u)
+                for u in as_list(args["using"])
             ]
         if args.get("on") is not None:
             item.conds = self.conjuncts(args["on"], JOIN)
         if args.get("match_condition"):
-            matched = self.x_of([args["match_condition"]], JOIN, b"match_condition")
+            matched = self.lower_together([args["match_condition"]], JOIN, b"match_condition")
             item.conds = [*item.conds, matched]
         of_item = args.get("on") is not None or args.get("using") or comma
         if comma and self.dialect in alias_resolution.COMMA_IS_A_JOIN:
@@ -93,13 +94,13 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
         if args.get("pivots") or (node.this.args.get("pivots") and not of_item):
             # Behind a join without a condition engines turn all that is joined so far, not its last item.
             raise Unsupported("PIVOT of a join")
-        self.beyond(node, _READ_OF_JOIN)
+        self.hash_unread(node, _READ_OF_JOIN)
         for nested in node.this.args.get("joins") or []:
             if isinstance(node.this, exp.TableFromRows):
                 raise Unsupported("joins within a table function")
             if isinstance(node.this, exp.Table):
                 # `a join b join c on .. on ..`: the parser hangs the inner join on the table.
-                item.nested = [*(item.nested or [_first_item(item.source)]), self.join(nested)]
+                item.nested = [*(item.nested or [FromItem(item.source, "")]), self.join(nested)]
                 item.source = -1
         if self.dialect in _HIDES_SEMI_JOINED and ("SEMI" in item.kind or "ANTI" in item.kind):
             # What is joined later may have the name: from here on it is meant.
@@ -115,8 +116,8 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
             and not node.args.get("pivots")
         ):
             # Parenthesised joins: their names stay visible outside, unless an alias hides them.
-            self.beyond(node, _READ_OF_NESTED_JOINS)
-            joins = _taken_joins(node.this)
+            self.hash_unread(node, _READ_OF_NESTED_JOINS)
+            joins = taken_joins(node.this)
             nested = [self.from_item(node.this, "")]
             nested.extend(self.join(j) for j in joins)
             nested.extend(self.join(j) for j in node.args.get("joins") or [])
@@ -139,7 +140,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
             listed_columns = alias_node.args.get("columns") or ()
             columns = self.column_names(alias_node)
             if any(type(c) is not exp.Identifier for c in listed_columns):  # with their types
-                types = digest(b"columns", written(listed_columns))
+                types = digest(b"columns", verbatim(listed_columns))
                 self.scopes[-1].extra.append(LoweredExpr(types, {}, {}))
         full_name: str | None = None
         rel: Rel
@@ -163,14 +164,14 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                         "WITH ORDINALITY" if args.get("ordinality") else "a relation without a name"
                     )
                 rel = self.table_function(node.this, columns, self.parts(node)[:-1])
-                self.beyond(node, _READ_OF_FUNCTION)
+                self.hash_unread(node, _READ_OF_FUNCTION)
                 columns = []
                 if alias is None:
                     alias = function_name(node.this)
         elif isinstance(node, exp.Subquery):
             inner = node.this
             if isinstance(inner, exp.Table) or args.get("joins"):
-                self.beyond(node, _READ_OF_SUBQUERY)
+                self.hash_unread(node, READ_OF_SUBQUERY)
                 rel = self.query(
                     exp.Select(
                         expressions=[exp.Star()],
@@ -184,7 +185,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                 )
         elif isinstance(node, exp.Values):
             rel = self.values(node, alias_node)
-            self.beyond(node, _READ_OF_VALUES)
+            self.hash_unread(node, READ_OF_VALUES)
             columns = []
         elif isinstance(node, exp.Lateral):
             rel = self.lateral(node, columns)
@@ -197,7 +198,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
             if self.dialect == "snowflake" and isinstance(node.this, exp.Explode):
                 columns = columns or list(FLATTEN_COLUMNS)
             rel = self.table_function(node.this, columns)
-            self.beyond(node, _READ_OF_FUNCTION)
+            self.hash_unread(node, _READ_OF_FUNCTION)
             columns = []
         elif isinstance(node, (exp.Func, exp.UDTF)):
             rel = self.table_function(node, columns)
@@ -226,12 +227,12 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
         return [self.fold(part) for part in node.parts]
 
     def table(self, node: exp.Table, parts: list[str]) -> Rel:
-        more = not _READ_OF_TABLE.issuperset(node.args)
+        more = not READ_OF_TABLE.issuperset(node.args)
         extra = (
             b"".join(
-                digest(name.encode(), written(value))
+                digest(name.encode(), verbatim(value))
                 for name, value in node.args.items()
-                if value and name not in _READ_OF_TABLE
+                if value and name not in READ_OF_TABLE
             )
             if more
             else b""
@@ -242,7 +243,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                 if index is not None:
                     rel: Rel = CteRef(index)
                     return (
-                        self.passed_on(rel, None, {}, [LoweredExpr(extra, {}, {})])
+                        self.select_star_from(rel, None, {}, [LoweredExpr(extra, {}, {})])
                         if extra
                         else rel
                     )
@@ -263,7 +264,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                 else r
                 for r in rows
             ]
-            columns.append(self.x_of(cells, TRANSFORMATION, b"values"))
+            columns.append(self.lower_together(cells, TRANSFORMATION, b"values"))
         alias = alias or node.args.get("alias")
         named = [c.name for c in (alias.args.get("columns") or [])] if alias else []
         default = "column" if self.dialect in ("postgres", "snowflake", "redshift") else "col"

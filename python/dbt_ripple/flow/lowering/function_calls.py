@@ -12,12 +12,18 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import DIRECT, EXISTS, TRANSFORMATION, Expr, LoweredExpr, Ref
-from dbt_ripple.flow.lowering.column_references import _AROUND_CALLS, ColumnReferences, _called_on
+from dbt_ripple.flow.lowering.column_references import ColumnReferences
 from dbt_ripple.flow.lowering.conditionals import Conditionals
-from dbt_ripple.flow.lowering.dependency_kinds import _direct, _masked
-from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, IN_ANY_ORDER, function_name
+from dbt_ripple.flow.lowering.dependency_kinds import masked, transformed
+from dbt_ripple.flow.lowering.parse_tree import (
+    AROUND_CALLS,
+    GENERATOR_TYPES,
+    IN_ANY_ORDER,
+    called_on,
+    function_name,
+)
 from dbt_ripple.flow.lowering.scope import Unsupported
-from dbt_ripple.flow.lowering.walk import _GENERIC, _Rule, merkle
+from dbt_ripple.flow.lowering.walk import GENERIC, Rule, merkle
 from dbt_ripple.flow.relation import compose
 
 _NAMED_CALLS: Final = (exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg)
@@ -71,7 +77,7 @@ class FunctionCalls(ColumnReferences, Conditionals):
     """Calls of functions that do not aggregate, or of which nobody knows whether they do."""
 
     def masking(self, node: Any, kind: int) -> Expr:
-        return self.generic(node, _masked(_direct(kind)))
+        return self.generic(node, masked(transformed(kind)))
 
     def anonymous(self, node: exp.Anonymous, kind: int) -> Expr:
         name = self.name_of(node)
@@ -80,7 +86,7 @@ class FunctionCalls(ColumnReferences, Conditionals):
         if name == "alias" and self.dialect == "duckdb":
             raise Unsupported("alias(), which gives the name of what it stands in")
         if name in VOLATILE_NAMES:
-            return self.another(name, self.call(node, _direct(kind)))
+            return self.nth_call(name, self.call(node, transformed(kind)))
         what = self.functions.kind(name)
         if what == "aggregate":
             return self.aggregate(node, kind)
@@ -88,7 +94,7 @@ class FunctionCalls(ColumnReferences, Conditionals):
             return self.generator(node, kind)
         if what != "scalar":
             if name.startswith(IN_ANY_ORDER):
-                kind = _direct(kind)
+                kind = transformed(kind)
                 return ["C", name.encode(), *(self.expr(item, kind) for item in node.expressions)]
             return self.uncertain(node, kind, _KNOWN_CALL)
         return self.known_call(node, kind)
@@ -96,9 +102,9 @@ class FunctionCalls(ColumnReferences, Conditionals):
     def known_call(self, node: exp.Anonymous, kind: int) -> Expr:
         """A function sqlglot does not know, that gives one value for each row."""
         name = self.name_of(node)
-        kind = _direct(kind)
+        kind = transformed(kind)
         if name in self.masking_names:
-            kind = _masked(kind)
+            kind = masked(kind)
         if name == "nullifzero" and len(node.expressions) == 1:
             return self.null_if(
                 exp.Nullif(this=node.expressions[0], expression=exp.Literal.number(0)), kind
@@ -130,7 +136,7 @@ class FunctionCalls(ColumnReferences, Conditionals):
         meta = node._meta
         return _generates(self.dialect, t, meta.get(self.name_key) if meta else None)
 
-    def uncertain(self, node: Any, kind: int, plain: _Rule, otherwise: _Rule | None = None) -> Expr:
+    def uncertain(self, node: Any, kind: int, plain: Rule, otherwise: Rule | None = None) -> Expr:
         """A call that may aggregate, or give several rows: nobody here knows the function.
 
         DISTINCT, ORDER BY or FILTER in a call are proof that it aggregates. Where neither would be
@@ -141,7 +147,7 @@ class FunctionCalls(ColumnReferences, Conditionals):
         if self.of_one_row or not self.scopes:
             generates = otherwise is FunctionCalls.generator
             e = (otherwise if otherwise and generates else plain)(self, node, kind)
-            self.lift(e)
+            self.note_outer_aggregate(e)
             return e
         saved = (self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = {}, {}, 0
@@ -149,17 +155,17 @@ class FunctionCalls(ColumnReferences, Conditionals):
         x = LoweredExpr(e, self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = saved
         self.scopes[-1].uncertain.append(x)
-        kind = _direct(kind)
+        kind = transformed(kind)
         for ref, mask in x.deps.items():
             self.depend(ref, compose(kind, mask))
         for sub, mask in x.subs.items():
             kinds = compose(kind, mask & ~EXISTS) | (mask & EXISTS)
             self.sub_deps[sub] = self.sub_deps.get(sub, 0) | kinds
         self.rows |= x.rows
-        self.lift(e)
+        self.note_outer_aggregate(e)
         return e
 
-    def lift(self, call: Expr) -> None:
+    def note_outer_aggregate(self, call: Expr) -> None:
         """Note what may aggregate over the rows of a query outside.
 
         An aggregate that reads columns of outer queries only is theirs, wherever it stands. Whose a
@@ -177,7 +183,7 @@ class FunctionCalls(ColumnReferences, Conditionals):
             if type(piece) is int:
                 ref = refs[piece]
                 bare = ref.source == -3 or (ref.source == -1 and not self.scopes[-1].sources)
-                if ref.source == -2 or (ref.up <= 0 and not bare and not self.may_be_outside(ref)):
+                if ref.source == -2 or (ref.up <= 0 and not bare and not self.may_be_outer(ref)):
                     return
                 used.append(piece)
                 if ref.up <= 0 and not bare:
@@ -194,7 +200,7 @@ class FunctionCalls(ColumnReferences, Conditionals):
         for scope in self.scopes[-1 - outwards : -1]:
             scope.lifted = True
 
-    def may_be_outside(self, ref: Ref) -> bool:
+    def may_be_outer(self, ref: Ref) -> bool:
         """Whether a name of this query may yet be one of a query around, which linking will know."""
         if ref.source < 0:
             return ref.source == -1
@@ -207,8 +213,8 @@ class FunctionCalls(ColumnReferences, Conditionals):
         A function of a schema is a user's, unless the schema is one of the engine's own.
         """
         call = node.args["expression"]
-        if isinstance(call, _AROUND_CALLS):
-            return self.expr(_called_on(node.args["this"], call), kind)
+        if isinstance(call, AROUND_CALLS):
+            return self.expr(called_on(node.args["this"], call), kind)
         if not isinstance(call, exp.Func):
             return self.dot(node, kind)
         receiver = node.args["this"]
@@ -229,10 +235,10 @@ class FunctionCalls(ColumnReferences, Conditionals):
 
     def dotted_call(self, node: exp.Dot, kind: int) -> Expr:
         """The receiver or the schema, and the call."""
-        kind = _direct(kind)
+        kind = transformed(kind)
         receiver, call = node.args["this"], node.args["expression"]
         if self.name_of(call) in self.masking_names:
-            kind = _masked(kind)
+            kind = masked(kind)
         path = _path(receiver)
         if path is not None:
             this = self.owner(path, kind)
@@ -264,9 +270,9 @@ class FunctionCalls(ColumnReferences, Conditionals):
         """BigQuery's NET.f(...): none of them aggregates."""
         call = node.this
         rule = _KNOWN_CALL if isinstance(call, exp.Anonymous) else self.by_class.get(type(call))
-        return merkle([b"NetFunc", (rule or _GENERIC)(self, call, _direct(kind))])
+        return merkle([b"NetFunc", (rule or GENERIC)(self, call, transformed(kind))])
 
-    def some(self, node: exp.Any, kind: int) -> Expr:
+    def any_(self, node: exp.Any, kind: int) -> Expr:
         """ANY of a subquery or an array, or an aggregate of that name."""
         inner = node.this
         if not isinstance(inner, exp.Query) and self.functions.kind("any") == "aggregate":
@@ -301,9 +307,9 @@ class FunctionCalls(ColumnReferences, Conditionals):
 
     def volatile(self, node: Any, kind: int) -> Expr:
         """A function that gives another value each time."""
-        return self.another(function_name(node), self.generic(node, kind))
+        return self.nth_call(function_name(node), self.generic(node, kind))
 
-    def another(self, name: str, e: Expr) -> Expr:
+    def nth_call(self, name: str, e: Expr) -> Expr:
         """A call of a volatile function: the second one of a query is not the first.
 
         A CTE that is read twice gives the same values twice, two subqueries of one text do not.
@@ -319,5 +325,5 @@ class FunctionCalls(ColumnReferences, Conditionals):
         return ["G", merkle(pieces)]
 
 
-_KNOWN_CALL: Final[_Rule] = FunctionCalls.known_call
-_DOTTED_CALL: Final[_Rule] = FunctionCalls.dotted_call
+_KNOWN_CALL: Final[Rule] = FunctionCalls.known_call
+_DOTTED_CALL: Final[Rule] = FunctionCalls.dotted_call

@@ -9,11 +9,16 @@ from sqlglot import exp
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr
-from dbt_ripple.flow.lowering.dependency_kinds import _direct
-from dbt_ripple.flow.lowering.parse_tree import _args, written
-from dbt_ripple.flow.lowering.walk import ExpressionWalk, _literal, _type_name, merkle
+from dbt_ripple.flow.lowering.dependency_kinds import transformed
+from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim
+from dbt_ripple.flow.lowering.walk import (
+    ExpressionWalk,
+    literal_fingerprint,
+    merkle,
+    type_fingerprint,
+)
 
-_NAME_OF_TYPE: Final = _args("this kind")
+_NAME_OF_TYPE: Final = argument_names("this kind")
 
 
 class LiteralsAndTypes(ExpressionWalk):
@@ -22,7 +27,7 @@ class LiteralsAndTypes(ExpressionWalk):
     def literal(self, node: exp.Literal, kind: int) -> Expr:
         args = node.args
         self.read[id(node)] = lowered[args["this"]]
-        return _literal(bool(args.get("is_string")), args["this"])
+        return literal_fingerprint(bool(args.get("is_string")), args["this"])
 
     def var(self, node: exp.Var, kind: int) -> Expr:
         self.read[id(node)] = lowered[node.args["this"]]
@@ -38,11 +43,11 @@ class LiteralsAndTypes(ExpressionWalk):
                 self.scopes[-1].collates = True
             pieces: list[Expr] = [b"DataType"]
             self.arguments({**args, "collate": None}, kind, pieces)
-            return [b"Collate", merkle(pieces), written(collation)]  # see `collation`
+            return [b"Collate", merkle(pieces), verbatim(collation)]  # see `collation`
         name = args["this"]
         kind_ = args.get("kind")
         if kind_ is None and type(name) is exp.DType:
-            return _type_name(name)
+            return type_fingerprint(name)
         return digest(b"type", repr(name).encode(), repr(kind_).encode())
 
     def field_of_type(self, node: exp.ColumnDef, kind: int) -> Expr:
@@ -59,13 +64,13 @@ class LiteralsAndTypes(ExpressionWalk):
 
     def inner_alias(self, node: exp.Alias, kind: int) -> Expr:
         alias = node.args["alias"]
-        return merkle([b"named", self.spelled(alias), self.expr(node.this, _direct(kind))])
+        return merkle([b"named", self.spelled(alias), self.expr(node.this, transformed(kind))])
 
     def struct(self, node: exp.Struct, kind: int) -> Expr:
         """A struct: the names of its fields are data, those that columns give them, too."""
         if {name for name, value in node.args.items() if value} - {"expressions"}:
             return self.generic(node, kind)
-        kind = _direct(kind)
+        kind = transformed(kind)
         pieces: list[Expr] = [b"Struct"]
         for field in node.expressions:
             value = field
@@ -109,13 +114,13 @@ class LiteralsAndTypes(ExpressionWalk):
         ]
         body = self.expr(node.this, kind)
         self.lambdas = self.lambdas[:-1]
-        typed = [written(p) for p in node.expressions if type(p) is not exp.Identifier]
+        typed = [verbatim(p) for p in node.expressions if type(p) is not exp.Identifier]
         return merkle([b"Lambda", str(len(node.expressions)).encode(), *typed, body])
 
     def comprehension(self, node: exp.Comprehension, kind: int) -> Expr:
         """[e FOR x IN array IF c]: x is a parameter, as of a lambda."""
         args = node.args
-        pieces: list[Expr] = [b"Comprehension", self.expr(args["iterator"], _direct(kind))]
+        pieces: list[Expr] = [b"Comprehension", self.expr(args["iterator"], transformed(kind))]
         level = len(self.lambdas)
         names = [args.get("expression"), args.get("position")]
         self.lambdas = [
@@ -126,8 +131,8 @@ class LiteralsAndTypes(ExpressionWalk):
                 if n is not None
             },
         ]
-        pieces.append(self.expr(args["this"], _direct(kind)))
+        pieces.append(self.expr(args["this"], transformed(kind)))
         if args.get("condition") is not None:
-            pieces.append(self.expr(args["condition"], _direct(kind)))
+            pieces.append(self.expr(args["condition"], transformed(kind)))
         self.lambdas = self.lambdas[:-1]
         return merkle(pieces)

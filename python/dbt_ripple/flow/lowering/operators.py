@@ -8,14 +8,14 @@ from sqlglot import exp
 
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr
-from dbt_ripple.flow.lowering.dependency_kinds import _direct
-from dbt_ripple.flow.lowering.parse_tree import _QUANTIFIERS, is_quantified, written
+from dbt_ripple.flow.lowering.dependency_kinds import transformed
+from dbt_ripple.flow.lowering.parse_tree import QUANTIFIERS, is_quantified, verbatim
 from dbt_ripple.flow.lowering.scope import Unsupported
-from dbt_ripple.flow.lowering.walk import _TAGS, ExpressionWalk, _Rule, merkle
+from dbt_ripple.flow.lowering.walk import TAGS, ExpressionWalk, Rule, merkle
 
-_LOGIC_TYPES: Final = (exp.And, exp.Or)
-_CHAIN_TYPES: Final = frozenset({exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
-_BINARY_TYPES: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Mod)
+LOGIC_TYPES: Final = (exp.And, exp.Or)
+CHAIN_TYPES: Final = frozenset({exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
+BINARY_TYPES: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Mod)
 _COMPARISONS: Final = frozenset(
     {
         *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
@@ -30,7 +30,7 @@ _OF_BITS: Final = frozenset(
 )
 _ARITHMETIC: Final = frozenset({exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod})
 _TILDE: Final = frozenset({exp.BitwiseNot})
-_BOUND_OTHERWISE: Final[dict[type, frozenset[type]]] = {
+BOUND_OTHERWISE: Final[dict[type, frozenset[type]]] = {
     **dict.fromkeys(_COMPARISONS, _COMPARISONS | {exp.Not}),
     **{t: (_OF_BITS | _ARITHMETIC) - {t} for t in _OF_BITS},
     **dict.fromkeys((*_ARITHMETIC, exp.Neg), _TILDE),
@@ -56,7 +56,7 @@ def _flags(node: Any) -> bytes:
 
 def is_unbracketed(node: Any) -> bool:
     """Whether an operator has another as an operand that an engine may bind otherwise."""
-    bound_otherwise = _BOUND_OTHERWISE.get(type(node))
+    bound_otherwise = BOUND_OTHERWISE.get(type(node))
     if bound_otherwise is not None:
         for operand in node.args.values():
             if type(operand) in bound_otherwise:
@@ -64,13 +64,13 @@ def is_unbracketed(node: Any) -> bool:
     return False
 
 
-def _bracketed(method: _Rule) -> _Rule:
+def marking_unbracketed(method: Rule) -> Rule:
     """A rule for an operator; what others do with it, unbracketed, may be something else."""
 
     def rule(walk: Any, node: Any, kind: int) -> Expr:
         if not is_unbracketed(node):
             return method(walk, node, kind)
-        if _BOUND_OTHERWISE[type(node)] is _TILDE:
+        if BOUND_OTHERWISE[type(node)] is _TILDE:
             raise Unsupported("~ beside arithmetic, without brackets")
         return merkle([_UNBRACKETED, method(walk, node, kind)])
 
@@ -95,8 +95,8 @@ class Operators(ExpressionWalk):
             kind = TRANSFORMATION
         left = self.expr(args["this"], kind)
         right = self.expr(args["expression"], kind)
-        tag = _TAGS[type(node)]
-        if type(args["expression"]) in _QUANTIFIERS and is_quantified(node):
+        tag = TAGS[type(node)]
+        if type(args["expression"]) in QUANTIFIERS and is_quantified(node):
             return merkle([b"quantified", tag, left, right])
         if tag in COMPARED and type(left) is bytes and type(right) is bytes:
             return compared(tag, left, right)
@@ -107,10 +107,10 @@ class Operators(ExpressionWalk):
 
     def chain(self, node: Any, kind: int) -> Expr:
         """A left-deep run of one operator, without recursion: 10,000 terms are data, not depth."""
-        kind = _direct(kind)
+        kind = transformed(kind)
         t = type(node)
         flags = _flags(node)
-        bound_otherwise = _BOUND_OTHERWISE.get(t, _BOUND_ALIKE)
+        bound_otherwise = BOUND_OTHERWISE.get(t, _BOUND_ALIKE)
         unbracketed = False
         terms: list[Any] = []
         current: Any = node
@@ -140,7 +140,7 @@ class Operators(ExpressionWalk):
 
         Not recursive, as in `chain`.
         """
-        kind = _direct(kind)
+        kind = transformed(kind)
         t = type(node)
         terms: list[Expr] = []
         ahead: list[Any] = [node]
@@ -165,4 +165,4 @@ class Operators(ExpressionWalk):
         if self.scopes:
             self.scopes[-1].collates = True
         # A node even of constants, so that a proof about equal texts sees it.
-        return [b"Collate", self.expr(node.this, kind), written(node.expression)]
+        return [b"Collate", self.expr(node.this, kind), verbatim(node.expression)]

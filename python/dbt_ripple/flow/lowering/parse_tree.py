@@ -32,15 +32,17 @@ VOLATILE_TYPES: Final = tuple(
 IN_ANY_ORDER: Final = "\x00in any order "
 """Begins the name of what is no function: an operator whose operands may change places, which
 `flow.rewrites` makes of one. No text is read as that."""
-_QUANTIFIERS: Final = frozenset({exp.All, exp.Any, exp.Anonymous})
+QUANTIFIERS: Final = frozenset({exp.All, exp.Any, exp.Anonymous})
 _QUANTIFIER_NAMES: Final = frozenset({"all", "any", "some"})
+AROUND_CALLS: Final = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
-def _args(names: str) -> frozenset[str]:
+def argument_names(names: str) -> frozenset[str]:
+    """Names of arguments of a node of sqlglot's tree, of a text with spaces between them."""
     return frozenset(names.split())
 
 
-def let_go(node: Any) -> None:
+def cut_parents(node: Any) -> None:
     """Forget the way up from the children of a node: they die with it.
 
     A parse tree whose nodes know their parents is one big cycle, which only the garbage collector
@@ -59,34 +61,34 @@ def let_go(node: Any) -> None:
             value.parent = None
 
 
-def unwrapped(node: Any) -> Any:
+def without_parens(node: Any) -> Any:
     """What stands in parentheses."""
     while type(node) is exp.Paren:
         node = node.args["this"]
     return node
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """An argument that may be one node, a list of them, or absent."""
     return value if isinstance(value, list) else [] if value is None or value is False else [value]
 
 
-def written(value: Any) -> bytes:
+def verbatim(value: Any) -> bytes:
     """An argument as it stands, for what is hashed without being followed; comments do not count.
 
     False counts: SKIP LOCKED is `wait=False`.
     """
     if isinstance(value, exp.Expression):
         inner = b",".join(
-            k.encode() + b"=" + written(v)
+            k.encode() + b"=" + verbatim(v)
             for k, v in value.args.items()
             if v is not None and (v or type(v) is not list)
         )
         return type(value).__name__.encode() + b"(" + inner + b")"
     if isinstance(value, dict):
-        return b"{" + b",".join(k.encode() + b"=" + written(v) for k, v in value.items()) + b"}"
+        return b"{" + b",".join(k.encode() + b"=" + verbatim(v) for k, v in value.items()) + b"}"
     if isinstance(value, list):
-        return b"[" + b",".join(map(written, value)) + b"]"
+        return b"[" + b",".join(map(verbatim, value)) + b"]"
     return repr(value).encode()
 
 
@@ -113,3 +115,21 @@ def function_name(node: Any) -> str:
 def name_key(dialect: str) -> str:
     """Where sqlglot keeps the name a call was written with."""
     return Dialect.get_or_raise(dialect).ORIGINAL_NAME_META_KEY or "name"
+
+
+def called_on(receiver: Any, call: Any) -> Any:
+    """``s.f(x) filter (where y)`` as a filter around ``s.f(x)``; sqlglot has it inside out."""
+    if isinstance(call, AROUND_CALLS):
+        inner = called_on(receiver, call.args["this"])
+        return type(call)(**{**call.args, "this": inner})
+    return exp.Dot(this=receiver, expression=call)
+
+
+def as_call(node: Any) -> Any:
+    """What sqlglot made a column, or the part behind a point, of: the call that it is."""
+    if isinstance(node, exp.Dot) and isinstance(node.expression, AROUND_CALLS):
+        return called_on(node.this, node.expression)
+    if isinstance(node, exp.Column) and isinstance(node.this, AROUND_CALLS):
+        *names, call = node.parts
+        return called_on(exp.Dot.build(names) if len(names) > 1 else names[0], call)
+    return node

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import AGGREGATION, CONDITIONAL, LoweredExpr, Pivot, Rel, Unpivot
-from dbt_ripple.flow.lowering.clause_helpers import _READ_OF_NAME, ClauseHelpers, nothing_beyond
-from dbt_ripple.flow.lowering.parse_tree import _args, written
+from dbt_ripple.flow.lowering.clause_helpers import READ_OF_NAME, ClauseHelpers, refuse_unread
+from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim
 from dbt_ripple.flow.lowering.scope import Scope, Unsupported
 
 _COMMENT: Final = re.compile(r"\s*/\*.*?\*/", re.S)
@@ -25,13 +25,13 @@ _NAMES_A_COLUMN: Final = (
     exp.Tuple,
 )
 """Values of a PIVOT of which we know what the columns are called that they make."""
-_READ_OF_PIVOT: Final = _args(
+_READ_OF_PIVOT: Final = argument_names(
     """
     alias expressions fields unpivot columns include_nulls default_on_null identify_pivot_strings
     prefixed_pivot_columns pivot_column_naming value_columns_first
     """
 )
-_READ_OF_PIVOT_FIELD: Final = _args("this expressions")
+_READ_OF_PIVOT_FIELD: Final = argument_names("this expressions")
 
 
 def _name_of(node: Any) -> str:
@@ -49,13 +49,14 @@ class Pivots(ClauseHelpers):
         scope = self.enter()
         self.add_source(None, None, rel, columns or None)
         args = node.args
-        nothing_beyond(node, _READ_OF_PIVOT)
+        refuse_unread(node, _READ_OF_PIVOT)
         if args.get("unpivot"):
             unpivot = self.unpivot(node, rel, scope)
             self.leave()
             return unpivot
         aggregates = [
-            self.x(e.this if isinstance(e, exp.Alias) else e, AGGREGATION) for e in node.expressions
+            self.lower_alone(e.this if isinstance(e, exp.Alias) else e, AGGREGATION)
+            for e in node.expressions
         ]
         fields: list[LoweredExpr] = []
         values: list[bytes] = []
@@ -63,8 +64,8 @@ class Pivots(ClauseHelpers):
         for field in args.get("fields") or []:
             if not isinstance(field, exp.In):
                 raise Unsupported("PIVOT without a list of values")
-            nothing_beyond(field, _READ_OF_PIVOT_FIELD)
-            fields.append(self.x(field.this, CONDITIONAL))
+            refuse_unread(field, _READ_OF_PIVOT_FIELD)
+            fields.append(self.lower_alone(field.this, CONDITIONAL))
             listed = listed and bool(field.expressions)
             each = [
                 self.constant(v.this if isinstance(v, exp.PivotAlias) else v)
@@ -86,7 +87,7 @@ class Pivots(ClauseHelpers):
             values,
             names,
             keys,
-            written(args.get("default_on_null") or None),
+            verbatim(args.get("default_on_null") or None),
             scope.refs,
             scope.subs,
         )
@@ -96,7 +97,7 @@ class Pivots(ClauseHelpers):
         if len(fields) != 1 or not isinstance(fields[0], exp.In):
             raise Unsupported("UNPIVOT of this form")
         field = fields[0]
-        nothing_beyond(field, _READ_OF_PIVOT_FIELD)
+        refuse_unread(field, _READ_OF_PIVOT_FIELD)
         value_nodes: list[Any] = []
         for e in node.expressions:
             e = e.this if isinstance(e, exp.Paren) else e
@@ -117,7 +118,7 @@ class Pivots(ClauseHelpers):
             for i, part in enumerate(parts):
                 if not isinstance(part, exp.Column):
                     raise Unsupported("UNPIVOT of an expression")
-                nothing_beyond(part, _READ_OF_NAME)
+                refuse_unread(part, READ_OF_NAME)
                 groups[i].append(self.ref(0, 0, self.fold(part.this), part.name))
                 if label is None and self.as_stored:
                     stored.append(groups[i][-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from dbt_ripple.flow import alias_resolution, pivot_statements
 from dbt_ripple.flow.fingerprint import digest
@@ -25,34 +25,35 @@ from dbt_ripple.flow.ir import (
     Values,
     With,
 )
-from dbt_ripple.flow.lowering.clause_helpers import nothing_beyond
+from dbt_ripple.flow.lowering.clause_helpers import refuse_unread
 from dbt_ripple.flow.lowering.from_clause import (
-    _READ_OF_SUBQUERY,
-    _READ_OF_TABLE,
-    _READ_OF_VALUES,
+    READ_OF_SUBQUERY,
+    READ_OF_TABLE,
+    READ_OF_VALUES,
     FromClauses,
-    _taken_joins,
+    taken_joins,
 )
-from dbt_ripple.flow.lowering.parse_tree import _args, let_go, written
+from dbt_ripple.flow.lowering.parse_tree import argument_names, cut_parents, verbatim
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import MAX_NESTING
-from dbt_ripple.flow.parse import _T
 from dbt_ripple.reasons import Code
 
 _TABLE_NAME: Final = frozenset({"this", "db", "catalog"})
 _IMPORT: Final = frozenset({"expressions", "from_", "with_"})
 # Which arguments of a node its rule reads. What is set besides goes into the rows and all columns
-# of the SELECT it stands in (`beyond`), or makes the query opaque (`nothing_beyond`).
-_READ_OF_WITH: Final = _args("expressions recursive")
-_READ_OF_CTE: Final = _args("this alias materialized")
-_READ_OF_SELECT: Final = _args(
+# of the SELECT it stands in (`hash_unread`), or makes the query opaque (`refuse_unread`).
+_READ_OF_WITH: Final = argument_names("expressions recursive")
+_READ_OF_CTE: Final = argument_names("this alias materialized")
+_READ_OF_SELECT: Final = argument_names(
     """
     with_ hint distinct expressions from_ laterals joins prewhere where group having qualify
     windows cluster distribute sort order limit offset
     """
 )
-_READ_OF_SET_OPERATION: Final = _args("with_ this expression distinct by_name side kind on")
-_READ_OF_STATEMENT: Final = _args("this expression with_ kind exists replace")
+_READ_OF_SET_OPERATION: Final = argument_names(
+    "with_ this expression distinct by_name side kind on"
+)
+_READ_OF_STATEMENT: Final = argument_names("this expression with_ kind exists replace")
 
 
 def _is_outer_behind_cross(items: Sequence[FromItem]) -> bool:
@@ -104,24 +105,24 @@ class Lowering(FromClauses):
             more = {k: v for k, v in node.args.items() if v and k not in _READ_OF_STATEMENT}
             if more:
                 # Of a table its storage, in words: `using parquet` is `USING PARQUET`.
-                words = written(more).lower() if isinstance(node, exp.Create) else written(more)
+                words = verbatim(more).lower() if isinstance(node, exp.Create) else verbatim(more)
                 storage.append(LoweredExpr(digest(b"statement", words), {}, {}))
             inner = node.args.get("with_")
             named = node.this.expressions if isinstance(node.this, exp.Schema) else []
             into = node.this.this if isinstance(node.this, exp.Schema) else node.this
             if isinstance(into, exp.Table):  # its name is the node's, but not PARTITION (d = 1)
-                more = {k: v for k, v in into.args.items() if v and k not in _READ_OF_TABLE}
+                more = {k: v for k, v in into.args.items() if v and k not in READ_OF_TABLE}
                 if more:
-                    storage.append(LoweredExpr(digest(b"into", written(more)), {}, {}))
+                    storage.append(LoweredExpr(digest(b"into", verbatim(more)), {}, {}))
             columns = [c.name for c in named if isinstance(c, (exp.Identifier, exp.ColumnDef))]
             if any(not isinstance(c, exp.Identifier) for c in named):
-                storage.append(LoweredExpr(digest(b"schema", written(named)), {}, {}))
+                storage.append(LoweredExpr(digest(b"schema", verbatim(named)), {}, {}))
             node = node.expression
             if inner is not None and node.args.get("with_") is None:
                 node.set("with_", inner)
         rel = self.query(node)
         if columns or storage:
-            rel = self.passed_on(rel, columns or None, {}, storage)
+            rel = self.select_star_from(rel, columns or None, {}, storage)
         return Lowered(rel, None, self.cte_count, list(self.tables), called=list(self.called))
 
     def query(self, node: Any) -> Rel:
@@ -136,18 +137,18 @@ class Lowering(FromClauses):
         if isinstance(node, exp.Select):
             body: Rel = self.select(node)
         elif isinstance(node, exp.SetOperation):
-            body = self.around(node, self.set_operation(node), _READ_OF_SET_OPERATION)
+            body = self.with_modifiers(node, self.set_operation(node), _READ_OF_SET_OPERATION)
         elif isinstance(node, exp.Subquery):
             inner = args["this"]
             if isinstance(inner, exp.Table) or args.get("joins") or args.get("pivots"):
-                alone = {k: v for k, v in args.items() if k in _READ_OF_SUBQUERY and k != "with_"}
+                alone = {k: v for k, v in args.items() if k in READ_OF_SUBQUERY and k != "with_"}
                 source = exp.From(this=exp.Subquery(**alone))
                 body = self.select(exp.Select(expressions=[exp.Star()], from_=source))
             else:
                 body = self.query(inner)
-            body = self.around(node, body, _READ_OF_SUBQUERY)
+            body = self.with_modifiers(node, body, READ_OF_SUBQUERY)
         elif isinstance(node, exp.Values):
-            body = self.around(node, self.values(node, None), _READ_OF_VALUES - {"pivots"})
+            body = self.with_modifiers(node, self.values(node, None), READ_OF_VALUES - {"pivots"})
         elif isinstance(node, exp.Table):
             body = self.select(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node)))
         elif isinstance(node, exp.Pivot) and self.dialect == "duckdb":
@@ -155,7 +156,7 @@ class Lowering(FromClauses):
         else:
             raise Unsupported(Code.NO_QUERY_BUT_A_STATEMENT(statement=node.key.upper()))
         self.depth -= 1
-        let_go(node)
+        cut_parents(node)
         if with_ is not None:
             self.visible_ctes.pop()
             return With(ctes, body)
@@ -163,7 +164,7 @@ class Lowering(FromClauses):
 
     def with_(self, node: exp.With) -> list[Cte]:
         """Lower CTE definitions; the caller pops the names when the query that sees them is done."""
-        nothing_beyond(node, _READ_OF_WITH)
+        refuse_unread(node, _READ_OF_WITH)
         recursive = bool(node.args.get("recursive"))
         visible: dict[str, int] = {}
         self.visible_ctes.append(visible)
@@ -171,7 +172,7 @@ class Lowering(FromClauses):
         ahead = [self.fold(cte.args["alias"].this) for cte in node.expressions] if recursive else []
         before = set(self.tables) if recursive else ()
         for cte in node.expressions:
-            nothing_beyond(cte, _READ_OF_CTE)
+            refuse_unread(cte, _READ_OF_CTE)
             alias = cte.args.get("alias")
             key = self.fold(alias.this)
             columns = self.column_names(alias)
@@ -204,14 +205,14 @@ class Lowering(FromClauses):
             )
         return ctes
 
-    def around(self, node: Any, rel: Rel, reads: frozenset[str]) -> Rel:
+    def with_modifiers(self, node: Any, rel: Rel, reads: frozenset[str]) -> Rel:
         """Apply the ORDER BY, LIMIT and the like that stand after a set operation or a subquery."""
         if reads.issuperset(node.args):
             return rel
         modifiers = {k: v for k, v in node.args.items() if v and k not in reads}
         if "order" in modifiers and self.dialect in alias_resolution.ORDERED_BY_ANY_BRANCH:
-            modifiers["order"] = self.by_items(modifiers["order"], node)
-        return self.passed_on(rel, None, modifiers) if modifiers else rel
+            modifiers["order"] = self.order_by_items(modifiers["order"], node)
+        return self.select_star_from(rel, None, modifiers) if modifiers else rel
 
     def set_operation(self, node: exp.SetOperation) -> Rel:
         branches: list[Any] = []
@@ -232,7 +233,7 @@ class Lowering(FromClauses):
                 *(str(args[k]).upper() for k in ("side", "kind") if args.get(k)),
             ]
             if args.get("on"):
-                flags.append(written(args["on"]).decode())
+                flags.append(verbatim(args["on"]).decode())
             ops.append(" ".join(flags))
             by_name.append(bool(args.get("by_name")))
             current = args["this"]
@@ -248,14 +249,14 @@ class Lowering(FromClauses):
             raise Unsupported("MATCH_RECOGNIZE" if "match" in args else "SELECT ... EXCLUDE")
         if "pivots" in args:
             raise Unsupported("PIVOT of a SELECT")
-        if (imported := self.imported(args)) is not None:
-            return imported
+        if (itself := self.relation_itself(args)) is not None:
+            return itself
         scope = self.enter()
         self.of_one_row = self.one_row
         from_ = args.get("from_")
         if from_ is not None:
             # FROM before SELECT: sqlglot hangs the joins on the first relation.
-            joins = _taken_joins(from_.this)
+            joins = taken_joins(from_.this)
             scope.items.append(self.from_item(from_.this, ""))
             for join in joins:
                 scope.items.append(self.join(join))
@@ -266,7 +267,7 @@ class Lowering(FromClauses):
         if len(scope.items) > 2 and _is_outer_behind_cross(scope.items):
             # `a, b right join c` is a CROSS JOIN (b RIGHT JOIN c), which `a cross join b right join c`
             # is not; the parse tree is the same of some dialects, and the words are not.
-            crosses = sum(token.token_type is _T.CROSS for token in self.tokens)
+            crosses = sum(token.token_type is TokenType.CROSS for token in self.tokens)
             scope.extra.append(LoweredExpr(digest(b"cross joins", str(crosses).encode()), {}, {}))
         for window in args.get("windows", ()):
             scope.windows[self.fold(window.this)] = window
@@ -276,7 +277,7 @@ class Lowering(FromClauses):
         self.leave()
         return select
 
-    def imported(self, args: dict[str, Any]) -> Rel | None:
+    def relation_itself(self, args: dict[str, Any]) -> Rel | None:
         """The relation itself, where a SELECT is no more than `select * from it`."""
         outs = args.get("expressions", ())
         if len(outs) != 1 or type(outs[0]) is not exp.Star or not _IMPORT.issuperset(args):

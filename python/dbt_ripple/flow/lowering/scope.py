@@ -23,10 +23,10 @@ class Unsupported(Exception):  # noqa: N818  (it is a reason, not an error of th
         super().__init__(self.reason)
 
 
-Around = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]], bool]
+OuterCollectors = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]], bool]
 """The collectors of the expression around a scope: references, subqueries, rows, lambdas; and
 whether it is of one row."""
-_RefKey = tuple[int, str] | tuple[int, int, str, int, int]
+RefKey = tuple[int, str] | tuple[int, int, str, int, int]
 """A reference, told apart from the others of its scope."""
 TWICE: Final = -9
 """In place of a source, for an alias that two of them have."""
@@ -39,7 +39,6 @@ class Scope:
     __slots__ = (
         "aggregated",
         "aliases",
-        "around",
         "as_stored",
         "collates",
         "extra",
@@ -50,6 +49,7 @@ class Scope:
         "lifted",
         "may_lift",
         "names",
+        "outer",
         "outward",
         "place",
         "ref_index",
@@ -65,15 +65,15 @@ class Scope:
         "windows",
     )
 
-    def __init__(self, around: Around) -> None:
-        self.around = around
+    def __init__(self, outer: OuterCollectors) -> None:
+        self.outer = outer
         self.names: dict[str, int] = {}
         self.hidden: frozenset[str] = _NO_NAMES
         self.full_names: dict[str, int] = {}
         self.sources: list[Source] = []
         self.items: list[FromItem] = []
         self.refs: list[Ref] = []
-        self.ref_index: dict[_RefKey, int] = {}
+        self.ref_index: dict[RefKey, int] = {}
         self.subs: list[Rel] = []
         self.generators: list[LoweredExpr] = []
         self.extra: list[LoweredExpr] = []

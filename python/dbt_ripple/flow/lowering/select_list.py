@@ -25,12 +25,17 @@ from dbt_ripple.flow.ir import (
     hidden_in,
 )
 from dbt_ripple.flow.lowering.clause_helpers import (
-    _READ_OF_NAME,
+    READ_OF_NAME,
     ClauseHelpers,
-    _ordinal,
-    nothing_beyond,
+    ordinal_of,
+    refuse_unread,
 )
-from dbt_ripple.flow.lowering.parse_tree import _args, function_name, listed, unwrapped
+from dbt_ripple.flow.lowering.parse_tree import (
+    argument_names,
+    as_list,
+    function_name,
+    without_parens,
+)
 from dbt_ripple.flow.lowering.scope import Unsupported, one_of
 
 _SPARK: Final = ("spark", "databricks", "hive", "spark2")
@@ -60,7 +65,7 @@ _EVIDENT_ARRAYS: Final = (
     exp.Transform,
 )
 _EVIDENT_MAPS: Final = (exp.Map, exp.MapFromEntries, exp.StrToMap, exp.VarMap)
-_READ_OF_STAR: Final = _args("except_ rename replace")
+_READ_OF_STAR: Final = argument_names("except_ rename replace")
 
 
 def _shape_of_type(fields: Fields | None) -> StructShape | None:
@@ -75,7 +80,7 @@ def _function_behind(node: Any) -> str:
     while isinstance(node, (exp.Paren, exp.Filter, exp.Window, exp.WithinGroup, exp.Collate)):
         node = node.this
     if isinstance(node, exp.Case):
-        default = unwrapped(node.args.get("default"))
+        default = without_parens(node.args.get("default"))
         return default.name if isinstance(default, exp.Column) else "case"
     if isinstance(node, exp.Cast):
         inner = _function_behind(node.this)
@@ -107,9 +112,9 @@ def _as_column(out: Out, node: Any) -> Out:
     Engines give a literal the type of what it meets: `1` beside a TINYINT is one, and a column of
     ones is not.
     """
-    node = unwrapped(node)
+    node = without_parens(node)
     if isinstance(node, exp.Neg):
-        node = unwrapped(node.this)
+        node = without_parens(node.this)
     if isinstance(node, (exp.Literal, exp.Null)) and type(out) is LoweredExpr:
         return LoweredExpr([LITERAL_COLUMN, out.e], out.deps, out.subs)
     return out
@@ -173,7 +178,7 @@ class SelectLists(ClauseHelpers):
     def stack_columns(self, node: Any) -> list[tuple[str, str, Out]]:
         """The columns of STACK in a select list, each made of its own arguments."""
         stack = _generator_of(node)
-        x = self.x(stack, TRANSFORMATION)
+        x = self.lower_alone(stack, TRANSFORMATION)
         each = self.stacked(stack, x)
         aliases = [a.name for a in node.expressions] if stack is not node else []
         names = aliases or self.generated_columns(stack) or []
@@ -184,12 +189,14 @@ class SelectLists(ClauseHelpers):
 
     def stacked(self, node: exp.Stack, whole: LoweredExpr) -> list[LoweredExpr]:
         """STACK(n, ...) is positional: column j is made of the arguments j, j + width, ..."""
-        rows = _ordinal(node.this)
+        rows = ordinal_of(node.this)
         arguments = node.expressions
         if not rows:
             return []
         width = -(-len(arguments) // rows)
-        columns = [self.x_of(arguments[j::width], TRANSFORMATION, b"stack") for j in range(width)]
+        columns = [
+            self.lower_together(arguments[j::width], TRANSFORMATION, b"stack") for j in range(width)
+        ]
         return [
             LoweredExpr(
                 [b"stacked", str(j).encode(), whole.e]
@@ -213,7 +220,7 @@ class SelectLists(ClauseHelpers):
             name, key = alias.args["this"], self.fold(alias)
             if key == "export_state" and self.dialect == "duckdb":
                 raise Unsupported("EXPORT_STATE, which is no alias")
-            x = self.x(inner, IDENTITY)
+            x = self.lower_alone(inner, IDENTITY)
             return (
                 ("", "", GeneratedColumns(x, [name], [key]))
                 if self.generates(inner)
@@ -221,28 +228,32 @@ class SelectLists(ClauseHelpers):
             )
         if t is exp.Column and type(node.args["this"]) is exp.Identifier:
             this = node.args["this"]
-            return this.args["this"], self.fold(this), self.x(node, IDENTITY)
+            return this.args["this"], self.fold(this), self.lower_alone(node, IDENTITY)
         if isinstance(node, exp.Star):
             return "", "", self.star(node, -1, 0, None)
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
             return self.qualified_star(node)
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):
-            struct = self.x(node.this, TRANSFORMATION)
+            struct = self.lower_alone(node.this, TRANSFORMATION)
             star = self.star(node.expression, -2, 0, struct)
             star.shape = self.shape(node.this)
             return "", "", star
         if isinstance(node, exp.QueryTransform):
             schema = node.args.get("schema")
             names = [e.name for e in schema.expressions] if schema is not None else ["key", "value"]
-            x = self.x(node, TRANSFORMATION)
+            x = self.lower_alone(node, TRANSFORMATION)
             self.scopes[-1].generators.append(x)
             return "", "", GeneratedColumns(x, names, [fold(n, False, self.dialect) for n in names])
         if isinstance(node, exp.Aliases):
             names = [e.name for e in node.expressions]
             keys = [self.fold(e) for e in node.expressions]
-            return "", "", GeneratedColumns(self.x(node.this, TRANSFORMATION), names, keys)
+            return (
+                "",
+                "",
+                GeneratedColumns(self.lower_alone(node.this, TRANSFORMATION), names, keys),
+            )
         if self.generates(node):
-            x = self.x(node, IDENTITY)
+            x = self.lower_alone(node, IDENTITY)
             default = self.generated_columns(node)
             generated_columns = GeneratedColumns(x, default, default)
             if self.dialect == "duckdb" and type(node) is exp.Explode and not node.expressions:
@@ -255,8 +266,8 @@ class SelectLists(ClauseHelpers):
                         [MADE_UP + fold(name, True, self.dialect)],
                     )
             return "", "", generated_columns
-        name, generated = self.auto_name(node)  # before the walk cuts the tree (`let_go`)
-        x = self.x(node, IDENTITY)
+        name, generated = self.auto_name(node)  # before the walk cuts the tree (`cut_parents`)
+        x = self.lower_alone(node, IDENTITY)
         if not generated:
             return name, self.key_of_name(node, name), x
         numbered = _NUMBERED_NAMES.get(self.dialect)
@@ -272,7 +283,7 @@ class SelectLists(ClauseHelpers):
         if name == "json_tuple":
             return [f"c{i}" for i in range(len(node.expressions) - 1)]
         if isinstance(node, exp.Stack):
-            rows = _ordinal(node.this)
+            rows = ordinal_of(node.this)
             return [f"col{i}" for i in range(-(-len(node.expressions) // rows))] if rows else None
         if isinstance(node, (exp.Explode, exp.Posexplode)) and self.dialect in _SPARK:
             # An array gives col, a map key and value: only what is evident can be named.
@@ -299,7 +310,7 @@ class SelectLists(ClauseHelpers):
 
     def auto_name(self, node: Any) -> tuple[str, bool]:
         """The name an unnamed output gets, and whether the engine makes it up."""
-        node = unwrapped(node)
+        node = without_parens(node)
         if isinstance(node, exp.Column):
             return node.name, False
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
@@ -338,13 +349,13 @@ class SelectLists(ClauseHelpers):
         column = exp.Column(
             **dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False))
         )
-        lowered_star = self.star(star, -2, 0, self.x(column, TRANSFORMATION))
+        lowered_star = self.star(star, -2, 0, self.lower_alone(column, TRANSFORMATION))
         lowered_star.shape = self.shape(column)
         return "", "", lowered_star
 
     def shape(self, node: Any) -> StructShape | None:
         """The fields of an expression that is a struct, as far as the text shows them."""
-        node = unwrapped(node)
+        node = without_parens(node)
         if isinstance(node, exp.Cast):
             return _shape_of_type(fields_of_data_type(node.args.get("to")))
         if isinstance(node, exp.Struct):
@@ -364,7 +375,7 @@ class SelectLists(ClauseHelpers):
             return StructShape(of.ref, [*of.path, self.fold(node.expression)], None)
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return None
-        e = self.x(node, TRANSFORMATION).e
+        e = self.lower_alone(node, TRANSFORMATION).e
         depth = 0
         while type(e) is list and e[0] == b"Dot":
             e, depth = e[2], depth + 1
@@ -373,28 +384,30 @@ class SelectLists(ClauseHelpers):
 
     def star(self, node: Any, source: int, up: int, struct: LoweredExpr | None) -> Star:
         args = node.args
-        except_ = [self.hidden(c) for c in listed(args.get("except_"))]
+        except_ = [self.excluded_column(c) for c in as_list(args.get("except_"))]
         renames: dict[str, list[str]] = {}
-        for r in listed(args.get("rename")):
+        for r in as_list(args.get("rename")):
             if isinstance(r.this, exp.Column):
-                nothing_beyond(r.this, _READ_OF_NAME)
+                refuse_unread(r.this, READ_OF_NAME)
             renames[self.fold(r.this.this if isinstance(r.this, exp.Column) else r.this)] = [
                 r.alias,
                 self.fold(r.args["alias"]),
             ]
         replaces = {}
-        for r in listed(args.get("replace")):
-            replaces[self.fold(r.args["alias"])] = _as_column(self.x(r.this, IDENTITY), r.this)
+        for r in as_list(args.get("replace")):
+            replaces[self.fold(r.args["alias"])] = _as_column(
+                self.lower_alone(r.this, IDENTITY), r.this
+            )
         if not _READ_OF_STAR.issuperset(args) and args.get("ilike"):
             raise Unsupported("a * filtered by a name pattern")
-        nothing_beyond(node, _READ_OF_STAR)
+        refuse_unread(node, _READ_OF_STAR)
         return Star(source, up, struct, except_, renames, replaces)
 
-    def hidden(self, node: Any) -> str:
+    def excluded_column(self, node: Any) -> str:
         """A column left out of a star, of one source where it is qualified."""
         if not isinstance(node, exp.Column):
             return self.fold(node)
-        nothing_beyond(node, _READ_OF_NAME)
+        refuse_unread(node, READ_OF_NAME)
         key = self.fold(node.this)
         table = node.args.get("table")
         if table is None:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from dbt_ripple.flow.ir import CONDITIONAL, EXISTS, TRANSFORMATION, Expr, LoweredExpr
-from dbt_ripple.flow.lowering.dependency_kinds import _direct, _indirect
+from dbt_ripple.flow.lowering.dependency_kinds import indirect, transformed
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import ExpressionWalk, merkle
 
@@ -49,13 +49,13 @@ class Subqueries(ExpressionWalk):
         inner = node.this
         if not isinstance(inner, (exp.Query, exp.Subquery)):
             return self.generic(node, kind)  # the higher-order function exists(array, lambda)
-        return merkle([b"Exists", self.subquery(inner, "exists", _indirect(kind, CONDITIONAL))])
+        return merkle([b"Exists", self.subquery(inner, "exists", indirect(kind, CONDITIONAL))])
 
     def is_in(self, node: exp.In, kind: int) -> Expr:
         query = node.args.get("query")
         unnest = node.args.get("unnest")
         if unnest is not None:  # BigQuery: an element of an array, no rows of its own
-            kind = _direct(kind)
+            kind = transformed(kind)
             pieces: list[Expr] = [b"In unnest"]
             self.arguments({**node.args, "unnest": None}, kind, pieces)
             self.arguments(unnest.args, kind, pieces)
@@ -67,8 +67,8 @@ class Subqueries(ExpressionWalk):
         return merkle(
             [
                 b"In",
-                self.expr(node.this, _direct(kind)),
-                self.subquery(query, "in", _indirect(kind, CONDITIONAL)),
+                self.expr(node.this, transformed(kind)),
+                self.subquery(query, "in", indirect(kind, CONDITIONAL)),
                 self.generic(
                     exp.In(**{k: v for k, v in node.args.items() if k not in ("this", "query")}),
                     kind,
@@ -81,7 +81,7 @@ class Subqueries(ExpressionWalk):
         given = {name for name, value in node.args.items() if value}
         if given != {"this", "expressions"}:
             return self.generic(node, kind)
-        kind = _direct(kind)
+        kind = transformed(kind)
         this = self.expr(node.args["this"], kind)
         items = [self.expr(item, kind) for item in node.args["expressions"]]
         if all(type(item) is bytes for item in items):

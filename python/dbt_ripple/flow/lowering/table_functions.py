@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import TRANSFORMATION, CteRef, Generator, LoweredExpr, Rel
-from dbt_ripple.flow.lowering.parse_tree import _args, function_name
+from dbt_ripple.flow.lowering.parse_tree import argument_names, function_name
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.select_list import SelectLists
 from dbt_ripple.flow.lowering.walk import merkle
@@ -24,9 +24,9 @@ _OVER_A_RELATION: Final = {
 """DuckDB's macros that read a relation of which they are told the name, and the columns they give."""
 _PLAIN: Final = (exp.Literal, exp.Array, exp.Paren, exp.Boolean)
 _WORD: Final = re.compile(r"\w+")
-_READ_OF_LATERAL: Final = _args("this alias view outer cross_apply ordinality")
-_READ_OF_LATERAL_QUERY: Final = _args("this alias cross_apply")
-_READ_OF_UNNEST: Final = _args("expressions alias offset")
+_READ_OF_LATERAL: Final = argument_names("this alias view outer cross_apply ordinality")
+_READ_OF_LATERAL_QUERY: Final = argument_names("this alias cross_apply")
+_READ_OF_UNNEST: Final = argument_names("expressions alias offset")
 _ARRAYS_OF_SCALARS: Final = (
     exp.GenerateSeries,
     exp.GenerateDateArray,
@@ -54,7 +54,7 @@ class TableFunctions(SelectLists):
             return None
         column = exp.Column(this=node.parts[-1], table=node.parts[-2])
         name = node.alias or node.name
-        x = self.x_of([column], TRANSFORMATION, b"unnest")
+        x = self.lower_together([column], TRANSFORMATION, b"unnest")
         return Generator(x, [name], [fold(name, False, self.dialect)], by_field=True)
 
     def call_in_from(self, node: Any, tag: bytes) -> LoweredExpr:
@@ -62,7 +62,7 @@ class TableFunctions(SelectLists):
         scope = self.scopes[-1]
         generators, uncertain = len(scope.generators), len(scope.uncertain)
         aggregated = scope.aggregated
-        x = self.x_of([node], TRANSFORMATION, tag)
+        x = self.lower_together([node], TRANSFORMATION, tag)
         del scope.generators[generators:], scope.uncertain[uncertain:]
         scope.aggregated = aggregated
         return x
@@ -157,12 +157,12 @@ class TableFunctions(SelectLists):
     def lateral(self, node: exp.Lateral, columns: list[str]) -> Rel:
         inner = node.this
         if isinstance(inner, (exp.Subquery, exp.Select, exp.SetOperation)):
-            self.beyond(node, _READ_OF_LATERAL_QUERY)  # OUTER APPLY: see `join`
+            self.hash_unread(node, _READ_OF_LATERAL_QUERY)  # OUTER APPLY: see `join`
             return self.query(inner)
         if isinstance(inner, exp.Unnest):
-            self.beyond(node, _READ_OF_LATERAL_QUERY)
+            self.hash_unread(node, _READ_OF_LATERAL_QUERY)
             return self.unnest(inner, columns)
-        self.beyond(node, _READ_OF_LATERAL)
+        self.hash_unread(node, _READ_OF_LATERAL)
         flags = [k for k in ("view", "outer", "cross_apply", "ordinality") if node.args.get(k)]
         self.note_call(inner)
         x = self.call_in_from(inner, " ".join(["lateral", *flags]).encode())
@@ -179,11 +179,11 @@ class TableFunctions(SelectLists):
 
     def unnest(self, node: exp.Unnest, columns: list[str]) -> Rel:
         """UNNEST; several arrays are zipped, one column each where the names say so."""
-        self.beyond(node, _READ_OF_UNNEST)
-        x = self.x_of(node.expressions, TRANSFORMATION, b"unnest")
+        self.hash_unread(node, _READ_OF_UNNEST)
+        x = self.lower_together(node.expressions, TRANSFORMATION, b"unnest")
         names: list[str] | None = list(columns)
         each = (
-            [self.x(e, TRANSFORMATION) for e in node.expressions]
+            [self.lower_alone(e, TRANSFORMATION) for e in node.expressions]
             if len(node.expressions) == len(columns)
             else []
         )

@@ -16,7 +16,7 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.identifiers import AS_STORED, fold, folds, keeps_case, lowered
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr, LoweredExpr, Rel
-from dbt_ripple.flow.lowering.parse_tree import name_key, written
+from dbt_ripple.flow.lowering.parse_tree import name_key, verbatim
 from dbt_ripple.flow.lowering.scope import Scope, Unsupported
 from dbt_ripple.reasons import Code
 
@@ -25,20 +25,20 @@ MAX_NESTING: Final = 200
 the walk recurse, and a stack must not overflow on somebody's generated SQL."""
 _MAX_DEPTH: Final = 2 * MAX_NESTING
 _NONE: Final[dict[int, int]] = {}  # never written to: what an expression holds is not changed
-_Rule = Callable[[Any, Any, int], Expr]
-"""How a node is lowered: a method that leaves nothing of it out, or one with `_reading` around it."""
+Rule = Callable[[Any, Any, int], Expr]
+"""How a node is lowered: a method that leaves nothing of it out, or one with `hashing_unread` around it."""
 
 
 @lru_cache(maxsize=50_000)
-def _literal(is_string: bool, text: str) -> bytes:
+def literal_fingerprint(is_string: bool, text: str) -> bytes:
+    """The fingerprint of a literal, which is its text and whether it is a string."""
     return digest(b"string" if is_string else b"number", text.encode())
 
 
 @cache
-def _type_name(name: exp.DType) -> bytes:
-    return digest(
-        b"type", f"DType.{name.name}".encode(), b"None"
-    )  # as `flow.row_constraints` knows it
+def type_fingerprint(name: exp.DType) -> bytes:
+    """The fingerprint of a type without arguments, as `flow.row_constraints` knows it."""
+    return digest(b"type", f"DType.{name.name}".encode(), b"None")
 
 
 class _Tags(dict[type[Any], bytes]):
@@ -57,10 +57,10 @@ class _NamesOfArgs(dict[str, bytes]):
         return tag
 
 
-_TAGS: Final = _Tags()
+TAGS: Final = _Tags()
 _NAMES_OF_ARGS: Final = _NamesOfArgs()
 _NODE: Final = exp.Expression
-_IDENTIFIER: Final = exp.Identifier
+IDENTIFIER: Final = exp.Identifier
 _TRUE: Final = digest(b"True")
 
 
@@ -76,13 +76,25 @@ def merkle(pieces: list[Expr]) -> Expr:
     return digest(*pieces)
 
 
+def hashing_unread(method: Rule, reads: frozenset[str]) -> Rule:
+    """A rule that hashes what is set of a node, besides these arguments, beside what the method makes."""
+
+    def rule(walk: Any, node: Any, kind: int) -> Expr:
+        e = method(walk, node, kind)
+        if reads.issuperset(node.args):
+            return e
+        return walk.with_unread(e, node, reads, kind)
+
+    return rule
+
+
 class ExpressionWalk:
     """What every handler of an expression needs; `flow.lowering.expressions` adds the handlers."""
 
     masking_names: frozenset[str]
-    by_class: dict[type[Any], _Rule]
-    handlers: dict[type[Any], _Rule]
-    by_name: dict[tuple[type[Any], str | None], _Rule]
+    by_class: dict[type[Any], Rule]
+    handlers: dict[type[Any], Rule]
+    by_name: dict[tuple[type[Any], str | None], Rule]
 
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
@@ -114,7 +126,7 @@ class ExpressionWalk:
     def fold(self, node: Any) -> str:
         """The key of an identifier (or of the bare string sqlglot sometimes leaves)."""
         if type(node) is exp.Identifier:
-            node.parent = None  # see `let_go`
+            node.parent = None  # see `cut_parents`
             args = node.args
             key = self.read[id(node)] = lowered[args["this"]]
             if self.keeps_case and args.get("quoted"):
@@ -146,10 +158,10 @@ class ExpressionWalk:
 
     def leave(self) -> None:
         """End the scope begun last."""
-        around = self.scopes.pop().around
-        self.deps, self.sub_deps, self.rows, self.lambdas, self.of_one_row = around
+        outer = self.scopes.pop().outer
+        self.deps, self.sub_deps, self.rows, self.lambdas, self.of_one_row = outer
 
-    def x(self, node: Any, kind: int) -> LoweredExpr:
+    def lower_alone(self, node: Any, kind: int) -> LoweredExpr:
         """Lower one expression on its own, with what it depends on."""
         saved = (self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = {}, {}, 0
@@ -158,7 +170,7 @@ class ExpressionWalk:
         self.deps, self.sub_deps, self.rows = saved
         return x
 
-    def x_of(self, nodes: Iterable[Any], kind: int, tag: bytes) -> LoweredExpr:
+    def lower_together(self, nodes: Iterable[Any], kind: int, tag: bytes) -> LoweredExpr:
         """Lower several expressions as one."""
         saved = (self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = {}, {}, 0
@@ -184,10 +196,10 @@ class ExpressionWalk:
         if self.depth > _MAX_DEPTH:
             raise Unsupported(Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
         try:
-            node.parent = None  # see `let_go`
+            node.parent = None  # see `cut_parents`
         except AttributeError:  # sqlglot puts None where a call lacks an argument
             raise Unsupported("a call that lacks an argument") from None
-        e = self.handlers.get(type(node), _GENERIC)(self, node, kind)
+        e = self.handlers.get(type(node), GENERIC)(self, node, kind)
         self.depth -= 1
         return e
 
@@ -198,7 +210,7 @@ class ExpressionWalk:
             return e
         if isinstance(node, exp.Column) and self.scopes:
             # Oracle's (+) makes an outer join of the condition it stands in: no mere filter.
-            self.scopes[-1].extra.append(LoweredExpr(digest(written(left)), {}, {}))
+            self.scopes[-1].extra.append(LoweredExpr(digest(verbatim(left)), {}, {}))
         pieces: list[Expr] = [b"unread", e]
         self.arguments(left, kind, pieces)
         return merkle(pieces)
@@ -207,7 +219,7 @@ class ExpressionWalk:
         """Any node: its class, then every argument that is set, in the order of the class."""
         if kind == IDENTITY:
             kind = TRANSFORMATION
-        pieces: list[Expr] = [_TAGS[type(node)]]
+        pieces: list[Expr] = [TAGS[type(node)]]
         self.arguments(node.args, kind, pieces)
         for piece in pieces:  # as `merkle` does, without a call
             if type(piece) is not bytes:
@@ -235,4 +247,4 @@ class ExpressionWalk:
                     pieces.append(_TRUE if value is True else _repr(value))
 
 
-_GENERIC: Final[_Rule] = ExpressionWalk.generic
+GENERIC: Final[Rule] = ExpressionWalk.generic
