@@ -20,7 +20,7 @@ _RELAXED: Final = (10_000, 100, 1000)
 in the processor's cache, and what is kept is hardly ever looked at again."""
 
 _DEEP: Final = 20_000
-"""Recursion that suffices for every query that is followed (`flow.lower.MAX_NESTING`)."""
+"""Recursion that suffices for every query that is followed (`flow.lowering.walk.MAX_NESTING`)."""
 
 
 def relax_collector() -> None:

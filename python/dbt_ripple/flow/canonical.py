@@ -21,12 +21,13 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from dbt_ripple.flow.as_written import as_written
-from dbt_ripple.flow.expressions import is_unbracketed
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
-from dbt_ripple.flow.lower import lower_tree, parse
+from dbt_ripple.flow.lower import lower_tree
+from dbt_ripple.flow.lowering.operators import is_unbracketed
+from dbt_ripple.flow.parse import parse
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rewrites import RULES, Rewriting, rewrite, settle
 from dbt_ripple.flow.rewrites.queries import sees_order

@@ -12,8 +12,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.engine_checks import IsRefused
-from dbt_ripple.flow.expressions import listed
 from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.lowering.parse_tree import as_list
 
 _UNITS: Final = frozenset(
     unit + plural
@@ -168,7 +168,7 @@ def shows_other_columns(tree: exp.Expression, dialect: str) -> bool:
         )
     if dialect == "duckdb":
         return any(
-            len(listed(call.args.get("expressions"))) + bool(call.args.get("this")) > 1
+            len(as_list(call.args.get("expressions"))) + bool(call.args.get("this")) > 1
             for call in tree.find_all(exp.Explode, exp.Unnest)
             if not isinstance(call.parent, (exp.From, exp.Join, exp.Lateral))
         )

@@ -18,7 +18,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.identifiers import DIALECTS, fold
-from dbt_ripple.flow.lower import _first_line
+from dbt_ripple.flow.parse import first_line
 from dbt_ripple.reasons import Code, Reason
 
 # What sqlglot takes for a command, it says; here that is an answer.
@@ -105,7 +105,7 @@ def statements(sql: str, dialect: str) -> list[Statement] | Reason:
             if tree is not None and not isinstance(tree, exp.Semicolon)
         ]
     except (SqlglotError, RecursionError) as error:
-        return Code.CANNOT_PARSE(error=_first_line(error))
+        return Code.CANNOT_PARSE(error=first_line(error))
     except Exception as error:  # over SQL that no engine takes sqlglot stumbles
         return Code.CANNOT_PARSE(error=f"{type(error).__name__}: {error}"[:200])
     understood = [statement for statement in read if statement is not None]

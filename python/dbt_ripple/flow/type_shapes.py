@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.as_written import as_written
-from dbt_ripple.flow.lower import parse
+from dbt_ripple.flow.parse import parse
 from dbt_ripple.tuning import deep_recursion
 
 _WITHOUT_TYPE: Final = (

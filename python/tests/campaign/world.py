@@ -24,7 +24,7 @@ from engines import Engine, EngineError, Interrupted, bag_of_rows
 from sqlglot import exp
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project, RunResult
-from dbt_ripple.flow.lower import EPHEMERAL_PREFIX
+from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.graph.jinja import tagged
 
 MAX_ROWS: Final = 400_000

@@ -27,9 +27,10 @@ import sqlglot
 from linked_tables import table_relation
 from sqlglot import exp
 
-from dbt_ripple.flow import expressions, lower
-from dbt_ripple.flow.expressions import Unsupported
+from dbt_ripple.flow import lowering
 from dbt_ripple.flow.link import link
+from dbt_ripple.flow.lowering.query import Lowering
+from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.relation import Relation
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it warns of trees no dialect can say
@@ -264,7 +265,7 @@ def meaning(tree: Any, dialect: str) -> Any:
     """What is known of a query: names and fingerprints; or why it is refused."""
     limit = sys.getrecursionlimit()
     try:
-        lowered = lower._Lowering(dialect, ()).statement(tree)
+        lowered = Lowering(dialect, ()).statement(tree)
         assert lowered.rel is not None
         linked = link(lowered, table, dialect)
     except Unsupported as why:
@@ -277,8 +278,8 @@ def meaning(tree: Any, dialect: str) -> Any:
 
 
 def named_classes() -> set[str]:
-    """The classes that `flow` names: a rule of its own may read them."""
-    text = "".join(Path(m.__file__ or "").read_text() for m in (lower, expressions))
+    """The classes that `flow.lowering` names: a rule of its own may read them."""
+    text = "".join(p.read_text() for p in Path(lowering.__path__[0]).glob("*.py"))
     return {n for n in re.findall(r"\bexp\.([A-Z]\w+)", text) if isinstance(getattr(exp, n), type)}
 
 

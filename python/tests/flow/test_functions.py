@@ -8,10 +8,10 @@ import pytest
 from sqlglot import exp
 from tool_scripts import tool
 
-from dbt_ripple.flow.expressions import Expressions
 from dbt_ripple.flow.functions import ENGINES, functions
 from dbt_ripple.flow.ir import Select
 from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.lowering.expressions import Expressions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

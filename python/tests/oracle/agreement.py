@@ -29,9 +29,16 @@ from oracle.catalyst import Catalyst, Deps, PlanGapError, Reading
 from oracle.make_tpc import load
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.flow.ir import AGGREGATION, DIRECT, KINDS, MASK_SHIFT, TRANSFORMATION
+from dbt_ripple.flow.ir import (
+    AGGREGATION,
+    DIRECT,
+    EPHEMERAL_PREFIX,
+    KINDS,
+    MASK_SHIFT,
+    TRANSFORMATION,
+)
 from dbt_ripple.flow.link import Linked, link
-from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
+from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import ROWS, Relation
 
 if TYPE_CHECKING:

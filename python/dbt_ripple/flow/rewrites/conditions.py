@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.expressions import is_quantified, written
+from dbt_ripple.flow.lowering.parse_tree import is_quantified, verbatim
 from dbt_ripple.flow.rewrites.rules import (
     Rewriting,
     is_not_null,
@@ -189,12 +189,12 @@ def in_clauses(node: Any, rewriting: Rewriting) -> Any:
     rewritten = joined(
         (joined((part.copy() for part in clause.values()), exp.Or) for clause in kept), exp.And
     )
-    if rewritten is None or written(rewritten) == written(node):
+    if rewritten is None or verbatim(rewritten) == verbatim(node):
         return None
     if not isinstance(rewritten, (exp.And, exp.Or)) and not (condition or is_predicate(rewritten)):
         return None
-    if sorted(map(written, _atoms(rewritten))) == sorted(
-        map(written, _atoms(node))
+    if sorted(map(verbatim, _atoms(rewritten))) == sorted(
+        map(verbatim, _atoms(node))
     ) and _same_shape(clauses, node):
         return None
     return rewritten
@@ -251,7 +251,7 @@ def _clauses(node: Any) -> list[dict[bytes, Any]]:
                 clause.update(piece)
             clauses.append(clause)
     else:
-        clauses = [{written(node): node}]
+        clauses = [{verbatim(node): node}]
     if len(clauses) > 2 * MAX_CLAUSES:
         raise OverflowError
     return clauses
@@ -286,11 +286,11 @@ def _implies(one: dict[bytes, Any], other: dict[bytes, Any], condition: bool) ->
         return True
     if not condition:
         return False
-    not_null = {written(a.this.this) for a in other.values() if is_not_null(a)}
+    not_null = {verbatim(a.this.this) for a in other.values() if is_not_null(a)}
     if not not_null:
         return False
     return all(
-        key in other or any(written(value) in not_null for value in operands_not_null(a))
+        key in other or any(verbatim(value) in not_null for value in operands_not_null(a))
         for key, a in one.items()
     )
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.expressions import GENERATOR_TYPES, VOLATILE_TYPES, written
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
+from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, VOLATILE_TYPES, verbatim
 from dbt_ripple.flow.rewrites.rules import (
     MAX_NODES,
     Rewriting,
@@ -193,7 +193,7 @@ def _compares_keys(node: Any, keys: set[bytes]) -> bool:
     Values that are equal may still differ (0.0 and -0.0), and a group shows one of them: so that
     nothing but a comparison asks a key.
     """
-    if written(node) in keys:
+    if verbatim(node) in keys:
         return isinstance(node.parent, _COMPARES)
     if isinstance(node, (exp.Column, exp.Star)):
         return False
@@ -406,13 +406,13 @@ def anti_join(select: exp.Select, rewriting: Rewriting) -> Any:
             continue
         on = join.args["on"]
         there = {
-            written(value)
+            verbatim(value)
             for condition in terms(on, exp.And)
             for value in operands_not_null(condition)
             if isinstance(value, exp.Column) and value.table == alias
         }
         conditions = _where(select)
-        asked = [c for c in conditions if is_null(c) and written(c.this) in there]
+        asked = [c for c in conditions if is_null(c) and verbatim(c.this) in there]
         if len(asked) != 1:
             continue
         reads = [c for c in select.find_all(exp.Column) if c.table == alias]
@@ -488,7 +488,7 @@ def exists(node: exp.Exists, rewriting: Rewriting) -> Any:
     if any(_aggregates(item, rewriting.dialect) for item in query.expressions):
         return None
     one = exp.Literal.number(1)
-    if _given(query) <= _PLAIN and [written(e) for e in query.expressions] == [written(one)]:
+    if _given(query) <= _PLAIN and [verbatim(e) for e in query.expressions] == [verbatim(one)]:
         return None if query is node.this else exp.Exists(this=query)
     query.set("distinct", None)
     query.set("order", None)
@@ -505,7 +505,7 @@ def having_on_a_key(select: exp.Select, rewriting: Rewriting) -> Any:
     having, keys = select.args.get("having"), _plain_group(select)
     if having is None or not keys:
         return None
-    keys_written = {written(key) for key in keys}
+    keys_written = {verbatim(key) for key in keys}
     conditions = conjuncts(having.this)
     on_keys = [
         c
@@ -568,7 +568,9 @@ def distinct_of_groups(select: exp.Select, rewriting: Rewriting) -> Any:
     if distinct is None or distinct.args.get("on") or not keys:
         return None
     outputs = _outputs(select)
-    if outputs is None or not {written(k) for k in keys} <= {written(v) for v in outputs.values()}:
+    if outputs is None or not {verbatim(k) for k in keys} <= {
+        verbatim(v) for v in outputs.values()
+    }:
         return None
     if any(_generates(item) for item in select.expressions):
         return None

@@ -10,8 +10,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.expressions import GENERATOR_TYPES, VOLATILE_TYPES, is_quantified
 from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, VOLATILE_TYPES, is_quantified
 
 MAX_ROUNDS: Final = 12
 """How often all rules are tried on a query; what is not settled by then stays as it is."""

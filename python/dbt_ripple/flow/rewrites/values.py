@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.expressions import IN_ANY_ORDER, written
+from dbt_ripple.flow.lowering.parse_tree import IN_ANY_ORDER, verbatim
 from dbt_ripple.flow.rewrites.queries import sees_order
 from dbt_ripple.flow.rewrites.rules import (
     Rewriting,
@@ -97,12 +97,12 @@ def branches_of_one_value(node: exp.Case, rewriting: Rewriting) -> Any:
         return None
     branches = node.args["ifs"]
     default = node.args.get("default") or exp.Null()
-    if len(branches) > 1 and written(branches[-1].args["true"]) == written(default):
+    if len(branches) > 1 and verbatim(branches[-1].args["true"]) == verbatim(default):
         node.set("ifs", branches[:-1])
         return node
     for i in range(len(branches) - 1):
         one, other = branches[i : i + 2]
-        if written(one.args["true"]) == written(other.args["true"]):
+        if verbatim(one.args["true"]) == verbatim(other.args["true"]):
             one.set("this", exp.Or(this=one.this, expression=other.this))
             node.set("ifs", [*branches[: i + 1], *branches[i + 2 :]])
             return node
@@ -122,7 +122,7 @@ def coalesce_for_case(node: exp.Case, rewriting: Rewriting) -> Any:
         value = test.this.this
     else:
         return None
-    if written(value) != written(then) or not is_pure(value, rewriting.dialect):
+    if verbatim(value) != verbatim(then) or not is_pure(value, rewriting.dialect):
         return None
     return exp.Coalesce(this=then, expressions=[default])
 
@@ -287,7 +287,7 @@ def counted(node: exp.Count, rewriting: Rewriting) -> Any:
     thens = [branch.args["true"] for branch in case.args["ifs"]]
     if not all(isinstance(then, (exp.Literal, exp.Boolean)) for then in thens):
         return None
-    if all(written(then) == written(exp.Literal.number(1)) for then in thens):
+    if all(verbatim(then) == verbatim(exp.Literal.number(1)) for then in thens):
         return None
     for branch in case.args["ifs"]:
         branch.set("true", exp.Literal.number(1))

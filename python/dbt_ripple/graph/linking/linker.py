@@ -116,7 +116,7 @@ class Linker:
             ):
                 linked = self.node(unique_id)
                 # What is left of a query that was followed stays, and its parse tree is gone. The tree
-                # of another one is a cycle (`flow.expressions.let_go`): the collector has to find it.
+                # of another one is a cycle (`flow.lowering.parse_tree.cut_parents`): the collector has to find it.
                 if linked.analysis.status == "opaque":
                     collect_new()
                 count_as_old()

@@ -1,0 +1,172 @@
+"""GROUP BY, DISTINCT ON and ORDER BY: keys, and the positions they name."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+from dbt_ripple.flow import alias_resolution
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.grouping_keys import spelled_alike
+from dbt_ripple.flow.ir import ALL_OUTPUTS, FILTER, GROUP_BY, SORT, LoweredExpr, Select
+from dbt_ripple.flow.lowering.clause_helpers import ClauseHelpers, hash_ordinal, ordinal_of
+from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim, without_parens
+from dbt_ripple.flow.lowering.scope import Scope
+
+_GROUP_STRUCTURES: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
+ORDERING: Final = ("order", "sort", "cluster", "distribute")
+_READ_OF_GROUP: Final = argument_names("expressions grouping_sets cube rollup totals all")
+_READ_OF_ORDER: Final = argument_names("expressions")
+
+
+def _positions(structure: Any) -> list[int]:
+    """The bare integers of ROLLUP, CUBE and GROUPING SETS; those inside an expression are values."""
+    positions = []
+    for item in structure.expressions:
+        if isinstance(item, (exp.Tuple, *_GROUP_STRUCTURES)):
+            positions.extend(_positions(item))
+        elif (ordinal := ordinal_of(without_parens(item))) is not None:
+            positions.append(ordinal)
+    return positions
+
+
+class GroupAndOrder(ClauseHelpers):
+    """GROUP BY, DISTINCT ON and ORDER BY."""
+
+    def distinct_on(self, nodes: list[Any], select: Select) -> None:
+        """DISTINCT ON: its keys, and the positions it names."""
+        scope = self.scopes[-1]
+        keys: list[LoweredExpr] = []
+        ordinals: list[int] = []
+        for node in nodes:
+            key = without_parens(node)
+            if (ordinal := self.ordinal(key)) is not None:
+                ordinals.append(ordinal)
+                continue
+            if (ordinal := hash_ordinal(key)) is not None:
+                ordinals.append(ordinal)
+            bare = isinstance(key, exp.Column)
+            scope.place = alias_resolution.DISTINCT_ON if bare else alias_resolution.DISTINCT_ON_IN
+            keys.append(self.lower_alone(key, GROUP_BY))
+        select.distinct_on, select.distinct_on_outs = keys, ordinals
+
+    def grouping_of(self, node: exp.Group, select: Select, scope: Scope) -> None:
+        """GROUP BY: its keys, the positions it names, and the structure of its sets."""
+        self.hash_unread(node, _READ_OF_GROUP)
+        select.group_all = bool(node.args.get("all"))
+        if select.group_all and node.expressions:  # no engine's list of keys: ALL of their sets
+            self.scopes[-1].extra.append(LoweredExpr(digest(b"group by all"), {}, {}))
+        structures: list[Any] = []
+        keys: list[LoweredExpr] = []
+        ordinals: list[int] = []
+        for key in node.expressions:
+            key = without_parens(key)
+            if isinstance(key, exp.Identifier):  # what sqlglot leaves of a pipe's alias
+                key = exp.Column(this=key)
+            bare = isinstance(key, (exp.Column, *_GROUP_STRUCTURES, exp.Tuple))
+            scope.place = alias_resolution.GROUP if bare else alias_resolution.GROUP_IN
+            if isinstance(key, _GROUP_STRUCTURES):
+                structures.append(key)
+            elif (ordinal := self.ordinal(key)) is not None:
+                ordinals.append(ordinal)
+            else:
+                keys.append(self.lower_alone(key, GROUP_BY))
+        for name in ("grouping_sets", "cube", "rollup", "totals"):
+            value = node.args.get(name)
+            for structure in value if isinstance(value, list) else [value] if value else []:
+                if isinstance(structure, exp.Expression) and structure.expressions:
+                    structures.append(structure)
+                else:
+                    select.group_tag += name.encode()
+        scope.place = alias_resolution.GROUP
+        for structure in structures:
+            ordinals.extend(_positions(structure))
+            keys.append(self.lower_alone(structure, GROUP_BY))
+            select.group_tag += b"*"
+        if structures and node.args.get("all") is False:
+            select.group_tag += b"distinct"
+        if structures:
+            alike, select.group_spelled = spelled_alike(self.tokens, self.dialect == "duckdb")
+            select.group_tag += alike
+            if len(set(select.keys)) < len(select.keys):
+                # Of two items of one alias a key may be either, each spelled in its own way.
+                words = (token.text.encode() for token in self.tokens)
+                select.group_tag += digest(b"aliases", *words)
+        select.group, select.group_outs = keys, ordinals
+
+    def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:
+        """ORDER BY and its like: which of them it is, expressions, and the positions it names."""
+        order: list[LoweredExpr] = []
+        order_outs: list[int] = []
+        for name, clause in [(name, args[name]) for name in ORDERING if name in args]:
+            if name != "order":  # SORT BY sorts within a partition, DISTRIBUTE BY does not sort
+                order.append(LoweredExpr(digest(b"clause", name.encode()), {}, {}))
+            self.hash_unread(clause, _READ_OF_ORDER)
+            for item in clause.expressions:
+                target = without_parens(item.this if isinstance(item, exp.Ordered) else item)
+                sorted_by = target
+                while isinstance(sorted_by, exp.Collate) and self.dialect == "duckdb":
+                    sorted_by = without_parens(sorted_by.this)  # it is the name alone to DuckDB
+                bare = isinstance(sorted_by, exp.Column)
+                scope.place = alias_resolution.ORDER if bare else alias_resolution.ORDER_IN
+                fill = item.args.get("with_fill")
+                if fill is not None:  # it adds rows
+                    scope.extra.append(self.lower_alone(fill, FILTER))
+                ordinal = self.ordinal(target)
+                flags = {k: v for k, v in item.args.items() if k != "this" and v}
+                if ordinal is not None:
+                    order_outs.append(ordinal)
+                    order.append(
+                        LoweredExpr(
+                            digest(b"ordinal", str(ordinal).encode(), verbatim(flags)), {}, {}
+                        )
+                    )
+                elif isinstance(target, exp.Var) and target.name.upper() == "ALL":
+                    order.append(LoweredExpr(digest(b"order by all", verbatim(flags)), {}, {}))
+                    order_outs.append(ALL_OUTPUTS)
+                else:
+                    if (ordinal := hash_ordinal(target)) is not None:
+                        order_outs.append(ordinal)
+                    order.append(self.lower_alone(item, SORT))
+        select.order, select.order_outs = order, order_outs
+
+    def order_by_items(self, order: exp.Order, node: Any) -> exp.Order:
+        """ORDER BY behind a set operation: what reads like an item of a branch is its output.
+
+        That is a position, or behind BY NAME the item's name.
+        """
+        items: dict[bytes, dict[str, Any]] = {}
+        names: set[str] = set()
+        ahead = [node]
+        by_name = isinstance(node, exp.SetOperation) and bool(node.args.get("by_name"))
+        while ahead:
+            branch = ahead.pop()
+            if isinstance(branch, exp.SetOperation):
+                if bool(branch.args.get("by_name")) is by_name:
+                    ahead += [branch.this, branch.expression]
+            elif isinstance(branch, exp.Subquery):
+                ahead.append(branch.this)
+            elif isinstance(branch, exp.Select) and not branch.is_star:
+                for i, item in enumerate(branch.expressions):
+                    name = self.fold(item.alias_or_name)
+                    names.add(name)
+                    if by_name and not name:
+                        continue
+                    output = exp.column(name, quoted=True) if by_name else exp.Literal.number(i + 1)
+                    items.setdefault(verbatim(item.unalias()).lower(), {})[output.name] = output
+        order_keys: list[Any] = []
+        for ordered in order.expressions:
+            target = without_parens(ordered.this if isinstance(ordered, exp.Ordered) else ordered)
+            named = isinstance(target, exp.Column) and self.fold(target.this) in names
+            named = named or (ordinal_of(target) or hash_ordinal(target)) is not None
+            outputs = {} if named else items.get(verbatim(target).lower(), {})
+            for output in outputs.values():
+                order_keys.append(
+                    exp.Ordered(**{**ordered.args, "this": output})
+                    if isinstance(ordered, exp.Ordered)
+                    else output
+                )
+            if not outputs:
+                order_keys.append(ordered)
+        return exp.Order(**{**order.args, "expressions": order_keys})

@@ -1,0 +1,168 @@
+"""Operators: comparisons, chains of one operator, AND and OR, and what engines bind otherwise."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+from dbt_ripple.flow.fingerprint import COMPARED, compared, digest
+from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr
+from dbt_ripple.flow.lowering.dependency_kinds import transformed
+from dbt_ripple.flow.lowering.parse_tree import QUANTIFIERS, is_quantified, verbatim
+from dbt_ripple.flow.lowering.scope import Unsupported
+from dbt_ripple.flow.lowering.walk import TAGS, ExpressionWalk, Rule, merkle
+
+LOGIC_TYPES: Final = (exp.And, exp.Or)
+CHAIN_TYPES: Final = frozenset({exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
+BINARY_TYPES: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Mod)
+_COMPARISONS: Final = frozenset(
+    {
+        *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+        *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.SimilarTo),
+    }
+)
+_OF_BITS: Final = frozenset(
+    {
+        *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor),
+        *(exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.DPipe),
+    }
+)
+_ARITHMETIC: Final = frozenset({exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod})
+_TILDE: Final = frozenset({exp.BitwiseNot})
+BOUND_OTHERWISE: Final[dict[type, frozenset[type]]] = {
+    **dict.fromkeys(_COMPARISONS, _COMPARISONS | {exp.Not}),
+    **{t: (_OF_BITS | _ARITHMETIC) - {t} for t in _OF_BITS},
+    **dict.fromkeys((*_ARITHMETIC, exp.Neg), _TILDE),
+}
+"""Operators, and those that some engine binds otherwise than sqlglot where both stand without a bracket.
+
+``a | b & c`` is ``a | (b & c)`` on Spark and ``(a | b) & c`` on DuckDB; ``a = b < c`` is ``(a = b) < c``
+on Spark, and so is ``a = b in (c)``. ``~a + b`` is ``~(a + b)`` on DuckDB and Postgres; as the ``~`` may so reach over
+more than its parent here, it is not followed.
+"""
+_UNBRACKETED: Final = b"unbracketed"
+_BOUND_ALIKE: Final[frozenset[type]] = frozenset()
+
+
+def _flags(node: Any) -> bytes:
+    """What a binary operator says besides its two sides (`safe`, `typed`)."""
+    flags = b""
+    for name, value in node.args.items():
+        if value is not None and name != "this" and name != "expression":
+            flags += repr((name, value)).encode()
+    return flags
+
+
+def is_unbracketed(node: Any) -> bool:
+    """Whether an operator has another as an operand that an engine may bind otherwise."""
+    bound_otherwise = BOUND_OTHERWISE.get(type(node))
+    if bound_otherwise is not None:
+        for operand in node.args.values():
+            if type(operand) in bound_otherwise:
+                return True
+    return False
+
+
+def marking_unbracketed(method: Rule) -> Rule:
+    """A rule for an operator; what others do with it, unbracketed, may be something else."""
+
+    def rule(walk: Any, node: Any, kind: int) -> Expr:
+        if not is_unbracketed(node):
+            return method(walk, node, kind)
+        if BOUND_OTHERWISE[type(node)] is _TILDE:
+            raise Unsupported("~ beside arithmetic, without brackets")
+        return merkle([_UNBRACKETED, method(walk, node, kind)])
+
+    return rule
+
+
+class Operators(ExpressionWalk):
+    """Operators."""
+
+    def operator(self, node: Any, kind: int) -> Expr:
+        """An operator; on a `*` it chooses columns by their names (`* LIKE 'a%'`)."""
+        if type(node.args.get("this")) is exp.Star:
+            raise Unsupported("a * filtered by a name pattern")
+        return self.generic(node, kind)
+
+    def binary(self, node: Any, kind: int) -> Expr:
+        """A comparison and its like: what `generic` gives, without the detours."""
+        args = node.args
+        if len(args) != 2:
+            return self.generic(node, kind)
+        if kind == IDENTITY:
+            kind = TRANSFORMATION
+        left = self.expr(args["this"], kind)
+        right = self.expr(args["expression"], kind)
+        tag = TAGS[type(node)]
+        if type(args["expression"]) in QUANTIFIERS and is_quantified(node):
+            return merkle([b"quantified", tag, left, right])
+        if tag in COMPARED and type(left) is bytes and type(right) is bytes:
+            return compared(tag, left, right)
+        return merkle([tag, b"this", left, b"expression", right])
+
+    def paren(self, node: exp.Paren, kind: int) -> Expr:
+        return self.expr(node.args["this"], kind)
+
+    def chain(self, node: Any, kind: int) -> Expr:
+        """A left-deep run of one operator, without recursion: 10,000 terms are data, not depth."""
+        kind = transformed(kind)
+        t = type(node)
+        flags = _flags(node)
+        bound_otherwise = BOUND_OTHERWISE.get(t, _BOUND_ALIKE)
+        unbracketed = False
+        terms: list[Any] = []
+        current: Any = node
+        while type(current) is t and _flags(current) == flags:
+            terms.append(current.args["expression"])
+            current = current.args["this"]
+            unbracketed = type(current) in bound_otherwise
+            while type(current) is exp.Paren:
+                current = current.args["this"]
+        pieces: list[Expr] = [self.expr(current, kind)]
+        terms.reverse()
+        for term in terms:
+            pieces.append(self.expr(term, kind))
+        tag = t.__name__.encode() + flags
+        if unbracketed or (
+            bound_otherwise and any(type(term) in bound_otherwise for term in terms)
+        ):
+            if bound_otherwise is _TILDE:
+                raise Unsupported("~ beside arithmetic, without brackets")
+            tag += _UNBRACKETED
+        while len(pieces) > 1 and isinstance(pieces[0], bytes) and isinstance(pieces[1], bytes):
+            pieces[0:2] = [digest(tag, pieces[0], pieces[1])]
+        return pieces[0] if len(pieces) == 1 else ["F", tag, *pieces]
+
+    def logic(self, node: Any, kind: int) -> Expr:
+        """All that one of AND and OR joins: in SQL's logic their order and brackets say nothing.
+
+        Not recursive, as in `chain`.
+        """
+        kind = transformed(kind)
+        t = type(node)
+        terms: list[Expr] = []
+        ahead: list[Any] = [node]
+        while ahead:
+            current = ahead.pop()
+            while type(current) is exp.Paren:
+                current = current.args["this"]
+            if type(current) is t and not _flags(current):
+                ahead += [current.args["expression"], current.args["this"]]
+            elif current is node:
+                return self.generic(node, kind)
+            else:
+                terms.append(self.expr(current, kind))
+        tag = t.__name__.encode()
+        if all(type(term) is bytes for term in terms):
+            return digest(tag, *sorted(terms))
+        return ["C", tag, *terms]
+
+    def collation(self, node: Any, kind: int) -> Expr:
+        """A text under a collation, whose name is no column."""
+        kind = TRANSFORMATION if kind == IDENTITY else kind
+        if self.scopes:
+            self.scopes[-1].collates = True
+        # A node even of constants, so that a proof about equal texts sees it.
+        return [b"Collate", self.expr(node.this, kind), verbatim(node.expression)]

@@ -1,0 +1,200 @@
+"""Functions in FROM: table functions, LATERAL, UNNEST."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+
+from dbt_ripple.flow.identifiers import fold
+from dbt_ripple.flow.ir import TRANSFORMATION, CteRef, Generator, LoweredExpr, Rel
+from dbt_ripple.flow.lowering.parse_tree import argument_names, function_name
+from dbt_ripple.flow.lowering.scope import Unsupported
+from dbt_ripple.flow.lowering.select_list import SelectLists
+from dbt_ripple.flow.lowering.walk import merkle
+
+_FIND_BY_NAME: Final = ("query", "query_table")
+"""DuckDB's functions that read relations, and CTEs, of which they are told by strings."""
+_OVER_A_RELATION: Final = {
+    "histogram": ("bin", "count", "bar"),
+    "histogram_values": ("bin", "count"),
+}
+"""DuckDB's macros that read a relation of which they are told the name, and the columns they give."""
+_PLAIN: Final = (exp.Literal, exp.Array, exp.Paren, exp.Boolean)
+_WORD: Final = re.compile(r"\w+")
+_READ_OF_LATERAL: Final = argument_names("this alias view outer cross_apply ordinality")
+_READ_OF_LATERAL_QUERY: Final = argument_names("this alias cross_apply")
+_READ_OF_UNNEST: Final = argument_names("expressions alias offset")
+_ARRAYS_OF_SCALARS: Final = (
+    exp.GenerateSeries,
+    exp.GenerateDateArray,
+    exp.GenerateTimestampArray,
+    exp.RegexpExtractAll,
+    exp.Split,
+)
+
+
+def _of_scalars(array: Any) -> bool:
+    """Whether the text of an array shows that what it holds has no fields."""
+    if isinstance(array, exp.Array):
+        return all(isinstance(e, exp.Literal) for e in array.expressions)
+    return isinstance(array, _ARRAYS_OF_SCALARS)
+
+
+class TableFunctions(SelectLists):
+    """Functions in FROM."""
+
+    def array_of(self, node: exp.Table, parts: list[str]) -> Generator | None:
+        """`from t, t.items`: BigQuery unnests the array of a source named before, or further out."""
+        if self.dialect != "bigquery" or len(parts) < 2:
+            return None
+        if not any(parts[0] in scope.names for scope in self.scopes):
+            return None
+        column = exp.Column(this=node.parts[-1], table=node.parts[-2])
+        name = node.alias or node.name
+        x = self.lower_together([column], TRANSFORMATION, b"unnest")
+        return Generator(x, [name], [fold(name, False, self.dialect)], by_field=True)
+
+    def call_in_from(self, node: Any, tag: bytes) -> LoweredExpr:
+        """A call in FROM: its rows are a source's, whatever the function does in a select list."""
+        scope = self.scopes[-1]
+        generators, uncertain = len(scope.generators), len(scope.uncertain)
+        aggregated = scope.aggregated
+        x = self.lower_together([node], TRANSFORMATION, tag)
+        del scope.generators[generators:], scope.uncertain[uncertain:]
+        scope.aggregated = aggregated
+        return x
+
+    def table_function(self, node: Any, columns: list[str], schema: Sequence[str] = ()) -> Rel:
+        """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
+        self.note_call(node)
+        if self.dialect == "duckdb" and function_name(node) in _OVER_A_RELATION:
+            return self.over_a_relation(node, columns)
+        self.name_arguments(node)
+        ctes = self.ctes_named_in(node)
+        x = self.call_in_from(node, ".".join(["function", *schema]).encode())
+        x = self.with_ctes(x, ctes)
+        names: list[str] | None = list(columns) or self.generated_columns(node)
+        keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
+        return Generator(x, names, keys)
+
+    def name_arguments(self, node: Any) -> None:
+        """DuckDB: `f(num_rows = 3)` names an argument, and asks no column."""
+        if self.dialect != "duckdb" or not isinstance(node, exp.Func):
+            return
+        for argument in node.expressions:
+            named = argument.this if isinstance(argument, exp.EQ) else None
+            if isinstance(named, exp.Column) and not named.table:
+                name = exp.var(named.name.lower())
+                argument.replace(exp.Kwarg(this=name, expression=argument.expression))
+
+    def note_call(self, node: Any) -> None:
+        """Note a table function and the strings it is given, by which it may find relations."""
+        if isinstance(node, exp.Func):
+            self.called[function_name(node) + "("] = None
+        for literal in node.find_all(exp.Literal):
+            if literal.is_string:
+                self.called[literal.this] = None
+
+    def over_a_relation(self, call: Any, columns: list[str]) -> Rel:
+        """DuckDB's ``histogram(orders, amount)``: a relation, and an expression over its columns."""
+        name = function_name(call)
+        if len(call.expressions) < 2:
+            raise Unsupported(f"{name}() with too few arguments")
+        source, *rest = call.expressions
+        if isinstance(source, exp.Literal):
+            source = exp.to_table(source.this, dialect=self.dialect)
+        elif isinstance(source, exp.Column) and all(
+            type(p) is exp.Identifier for p in source.parts
+        ):
+            parts = zip(("this", "db", "catalog"), reversed(source.parts), strict=False)
+            source = exp.Table(**dict(parts))
+        if not isinstance(source, exp.Table):
+            raise Unsupported(f"{name}() of a relation that is not named")
+        subs = self.scopes[-1].subs
+        subs.append(self.query(exp.Select(expressions=rest, from_=exp.From(this=source))))
+        last = len(subs) - 1
+        x = LoweredExpr([name.encode(), ["Q", "in", last]], {}, {last: TRANSFORMATION})
+        names = [*columns, *_OVER_A_RELATION[name][len(columns) :]]
+        return Generator(x, names, [fold(n, False, self.dialect) for n in names])
+
+    def ctes_named_in(self, call: Any) -> list[int]:
+        """The CTEs that a table function may find by the strings it is given.
+
+        DuckDB's ``query_table('orders')`` and ``query('from orders')`` read a CTE of that name.
+        """
+        if self.dialect != "duckdb" or function_name(call) not in _FIND_BY_NAME:
+            return []
+        literals = list(call.find_all(exp.Literal))
+        plain = all(isinstance(n, (*_PLAIN, type(call))) for n in call.walk())
+        words = {w for n in literals for w in _WORD.findall(n.this.lower())}
+        visible: dict[str, int] = {}
+        for names in self.visible_ctes:
+            visible.update(names)
+        return [
+            i
+            for name, i in visible.items()
+            if not plain or not words.isdisjoint(_WORD.findall(name))
+        ]
+
+    def with_ctes(self, x: LoweredExpr, ctes: list[int]) -> LoweredExpr:
+        """A call that reads CTEs, too."""
+        if not ctes:
+            return x
+        subs = self.scopes[-1].subs
+        places = range(len(subs), len(subs) + len(ctes))
+        subs.extend(map(CteRef, ctes))
+        read = [["Q", "in", i] for i in places]
+        return LoweredExpr(
+            [b"reads", x.e, *read],
+            x.deps,
+            {**x.subs, **dict.fromkeys(places, TRANSFORMATION)},
+            x.rows,
+        )
+
+    def lateral(self, node: exp.Lateral, columns: list[str]) -> Rel:
+        inner = node.this
+        if isinstance(inner, (exp.Subquery, exp.Select, exp.SetOperation)):
+            self.hash_unread(node, _READ_OF_LATERAL_QUERY)  # OUTER APPLY: see `join`
+            return self.query(inner)
+        if isinstance(inner, exp.Unnest):
+            self.hash_unread(node, _READ_OF_LATERAL_QUERY)
+            return self.unnest(inner, columns)
+        self.hash_unread(node, _READ_OF_LATERAL)
+        flags = [k for k in ("view", "outer", "cross_apply", "ordinality") if node.args.get(k)]
+        self.note_call(inner)
+        x = self.call_in_from(inner, " ".join(["lateral", *flags]).encode())
+        names: list[str] | None = list(columns) or self.generated_columns(inner)
+        if (
+            node.args.get("view")
+            and not columns
+            and isinstance(inner, (exp.Explode, exp.Posexplode))
+        ):
+            names = None  # a map gives key and value, an array col
+        keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
+        each = self.stacked(inner, x) if isinstance(inner, exp.Stack) else []
+        return Generator(x, names, keys, each)
+
+    def unnest(self, node: exp.Unnest, columns: list[str]) -> Rel:
+        """UNNEST; several arrays are zipped, one column each where the names say so."""
+        self.hash_unread(node, _READ_OF_UNNEST)
+        x = self.lower_together(node.expressions, TRANSFORMATION, b"unnest")
+        names: list[str] | None = list(columns)
+        each = (
+            [self.lower_alone(e, TRANSFORMATION) for e in node.expressions]
+            if len(node.expressions) == len(columns)
+            else []
+        )
+        offset = node.args.get("offset")
+        if isinstance(offset, exp.Identifier):
+            names = [*columns, offset.name]
+            each = [*each, x] if each else []
+        elif offset:
+            x = LoweredExpr(merkle([b"offset", x.e]), x.deps, x.subs, x.rows)
+        if not names:
+            names = ["unnest"] if self.dialect == "duckdb" else None
+        keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
+        by_field = self.dialect == "bigquery" and not all(map(_of_scalars, node.expressions))
+        return Generator(x, names, keys, each, by_field)
