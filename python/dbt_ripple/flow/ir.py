@@ -18,7 +18,7 @@ An expression is one of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -232,6 +232,15 @@ class Star(msgspec.Struct, array_like=True, gc=False, tag="*"):
     renames: dict[str, list[str]]
     replaces: dict[str, LoweredExpr]
     shape: StructShape | None = None
+
+
+def names_within(out: Out) -> Iterable[str]:
+    """The names, folded, that one item gives to several columns: a generator's, or a star's RENAME's."""
+    if type(out) is GeneratedColumns:
+        return out.keys or ()
+    if type(out) is Star:
+        return [key for _, key in out.renames.values()]
+    return ()
 
 
 def hidden_in(source: int, key: str) -> str:

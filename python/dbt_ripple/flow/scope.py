@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.alias_resolution import EITHER, KEY_FIRST, SOURCE, SOURCE_FIRST
@@ -27,6 +27,7 @@ from dbt_ripple.flow.ir import (
     StructShape,
     Table,
     Value,
+    names_within,
 )
 from dbt_ripple.flow.relation import (
     NOTHING,
@@ -635,18 +636,40 @@ class Env:
         if aliases is None:
             aliases = {}
             for i, (key, out) in enumerate(zip(select.keys, select.outs, strict=True)):
-                for name in (out.keys or ()) if type(out) is GeneratedColumns else (key,):
+                for name in names_within(out) or (key,):
                     aliases.setdefault(name.removeprefix(MADE_UP), []).append(i)
             self.aliases = aliases
-        columns = []
+        columns: list[Column] = []
         for i in aliases.get(ref.key, ()):  # of a repeated alias engines take one or another
-            x = value_of(select.outs[i])
-            if i >= among or x is None or i in self.busy:
+            out = select.outs[i]
+            if i >= among or i in self.busy:
                 continue
             self.busy.add(i)
-            columns.append(self.value(x))
+            if isinstance(out, Star):
+                columns += self.renamed(out, ref.key)
+            elif (x := value_of(out)) is not None:
+                columns.append(self.value(x))
             self.busy.discard(i)
         return combine(columns) if columns else None
+
+    def renamed(self, star: Star, name: str) -> Iterator[Column]:
+        """The columns that a star gives this name."""
+        owner: Env = self
+        for _ in range(star.up):
+            assert owner.parent is not None
+            owner = owner.parent
+        sources = range(len(owner.sources)) if star.source == -1 else [star.source]
+        for key, (_, new_key) in star.renames.items():
+            if new_key != name:
+                continue
+            if key in star.replaces:
+                yield self.value(star.replaces[key])
+            elif star.struct is not None:
+                yield field_of(self.value(star.struct), key)
+            else:
+                for i in sources:
+                    if owner.visible[i] and (column := owner.column(i, key, key)) is not None:
+                        yield column
 
     def show(self, keys: list[str], columns: list[Column]) -> None:
         """From here on the outputs are known, those of a ``*`` too."""

@@ -378,6 +378,14 @@ ONCE_MISSED = [
         "select count(*) n from (select x from (select interval 1 month x"
         " union all select interval 30 day) t union select s from b)",
     ),
+    (
+        "select k as n, * rename (v as n) from (select id, k, v from a) where n > 1",
+        "select k as n, * rename (v as n) from (select id, k, v + 1 as v from a) where n > 1",
+    ),
+    (
+        "select * rename (k as n), n + 1 as x from (select id, k, v from a)",
+        "select * rename (v as n), n + 1 as x from (select id, k, v from a)",
+    ),
 ]
 
 
@@ -443,6 +451,10 @@ def test_what_runs_is_not_called_broken(fuzzer: Fuzzer) -> None:
         "select main.a.k from a",
         "\ufeffselect k\u200b from a\ufeffwhere v\u2060> 1",
         "with recursive t (x) as (select 1 v, 2 v union select 1, 2 from t) select v from t",
+        "select * rename (k as n), n + 1 as x from a where n > 0",
+        "select 1 as x, a.* as n from (select k, v from a) a group by 3, 2",
+        "select a.* rename (k as n), sum(n) as x from a group by all having n > 0",
+        "select * rename (k as n) from a qualify row_number() over (partition by n order by v) = 1",
     ):
         assert isinstance(fuzzer.engine.run(sql), Result), sql
         assert verdict.refused(sql, "duckdb") == (), sql

@@ -23,6 +23,7 @@ from dbt_ripple.flow.ir import (
     Star,
     StructShape,
     hidden_in,
+    names_within,
 )
 from dbt_ripple.flow.lowering.clause_helpers import (
     READ_OF_NAME,
@@ -166,8 +167,8 @@ class SelectLists(ClauseHelpers):
             if isinstance(value, _MAY_BE_STRUCTS) and (shape := self.shape(value)) is not None:
                 scope.shapes[len(outs)] = shape
             name, key, out = self.projection(node, keys)
-            for generated_key in out.keys or () if type(out) is GeneratedColumns else ():
-                aliases[generated_key] = len(outs)
+            for given in names_within(out):
+                aliases[given] = len(outs)
             if key:
                 aliases[key if key[0] != MADE_UP else key[1:]] = len(outs)
             names.append(name)
@@ -220,6 +221,8 @@ class SelectLists(ClauseHelpers):
             name, key = alias.args["this"], self.fold(alias)
             if key == "export_state" and self.dialect == "duckdb":
                 raise Unsupported("EXPORT_STATE, which is no alias")
+            if isinstance(inner, (exp.Star, exp.Column, exp.Dot)) and inner.is_star:
+                raise Unsupported("a * with an alias, which gives its name to every column")
             x = self.lower_alone(inner, IDENTITY)
             return (
                 ("", "", GeneratedColumns(x, [name], [key]))
