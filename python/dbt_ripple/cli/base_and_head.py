@@ -109,7 +109,7 @@ def open_sides(
 ) -> Iterator[tuple[TargetFolder, TargetFolder]]:
     """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
 
-    Both have the assets that are declared and collected around them. Where head's write a source of dbt otherwise than
+    Both have their declared and collected assets. Where head's write a source of dbt otherwise than
     base's, that source counts as changed.
 
     Args:
@@ -122,7 +122,7 @@ def open_sides(
         threads: processes that analyse what is not there.
         or_count: where dbt cannot compile what of head is neither compiled nor taken over from
             base, count that as changed, and say so; else it is refused.
-        assets: what the options say of what stands around the project.
+        assets: what the options say of declared and collected assets.
 
     Raises:
         RippleError: as `load_sides`, `dbt_runner.base_ref.both_sides` and `read_assets`.

@@ -9,7 +9,7 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import open_assets
-from dbt_ripple.cli.assets_of_both_sides import assets_around
+from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
 from dbt_ripple.cli.base_and_head import open_sides, sides_options
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -105,7 +105,7 @@ def _described(
     cache: Cache | None,
     earlier: tuple[Project, ...] = (),
 ) -> ProjectDocument:
-    """The document of a project, with the assets that are declared around it."""
+    """The document of a project, with the declared assets."""
     from dbt_ripple.pages.describe_project import describe_project
 
     project, analysis = target.project, target.analysis(expressions=True)
@@ -138,7 +138,9 @@ def _compared(
     declared = None
     if head.declared:
         declared = DeclaredGraph(head.project, head.declared)
-        selection.assets = read_by_change(assets_around(comparison, base, head, cache), None)
+        selection.assets = read_by_change(
+            with_assets_of_both_sides(comparison, base, head, cache), None
+        )
     document = _described(head, declared, cache, (base.project,))
     difference = compared(
         *(comparison, diff(comparison), selection, document, named),

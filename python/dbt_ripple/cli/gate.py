@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.assets_of_both_sides import assets_around
+from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
 from dbt_ripple.cli.base_and_head import open_sides, sides_of_run_options, state_folder
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -138,7 +138,7 @@ def gate(
             cache=cache,
         )
         joined = open_joined(head, others, cache, threads, comparison.base)
-        whole = assets_around(comparison, base, head, cache)
+        whole = with_assets_of_both_sides(comparison, base, head, cache)
         report = gate_from(whole, config, name or None, joined)
         critical = config.critical if also else None
         selection = select_from(comparison, critical=critical, cache=cache) if also else None

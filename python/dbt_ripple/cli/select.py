@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.assets_of_both_sides import assets_around
+from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
 from dbt_ripple.cli.base_and_head import (
     facts_options,
     open_sides,
@@ -176,7 +176,7 @@ def select(
             if head.declared:
                 from dbt_ripple.changes.asset_changes import read_by_change
 
-                whole = assets_around(comparison, base, head, cache)
+                whole = with_assets_of_both_sides(comparison, base, head, cache)
                 selection.assets = read_by_change(whole, only)
                 shown = whole.head
             nothing = nothing_changed(comparison) or (

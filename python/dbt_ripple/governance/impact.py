@@ -18,7 +18,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, did_you_mean
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.changes.asset_changes import around, carried_through, with_assets
+from dbt_ripple.changes.asset_changes import carried_through, with_assets, with_declared_assets
 from dbt_ripple.errors import RippleError
 from dbt_ripple.flow.data_types import TYPE_NAMES, canonical_type, same_type
 from dbt_ripple.flow.identifiers import dialect_of
@@ -152,7 +152,7 @@ def impact(
         cache: for the analyses that are made here.
         today: the day by which a grace period is over; by default this one, in UTC.
         joined: this project and those that read what it builds, where they are to be asked, too.
-        assets: those that are declared around the project, where there are any.
+        assets: the declared ones, where there are any.
 
     Raises:
         RippleError: a change is malformed: no such column or type, a new name that is taken, or two
@@ -185,8 +185,8 @@ def impact(
         after = layer_after(project, node, changes)
         comparison = compare(project, after, base_analysis=seen, cache=cache)
         if assets is not None:
-            then_around = DeclaredGraph(after, assets.declared.values(), formerly=project)
-            comparison = around(comparison, assets, then_around, cache)
+            then_declared = DeclaredGraph(after, assets.declared.values(), formerly=project)
+            comparison = with_declared_assets(comparison, assets, then_declared, cache)
             project = comparison.base
         affected = affected_by(comparison, edited(comparison))
         promised: list[Reason] = in_grace(node, day) if whole is not None else []

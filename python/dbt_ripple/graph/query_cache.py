@@ -64,6 +64,16 @@ class TableResolver(Protocol):
         """Note such a column again; False where it comes out under another name."""
 
 
+class _CachedRows(msgspec.Struct, array_like=True, gc=False):
+    """A `RowSet` without its dependencies."""
+
+    fp: bytes
+    side_key: bytes
+    joins: tuple[bytes, ...]
+    order: bytes
+    incidental: bytes
+
+
 class _CachedRelation(msgspec.Struct, array_like=True, gc=False):
     """A linked query. `deps` are of its columns and, last, of its rows (`pack_deps`)."""
 
@@ -72,11 +82,7 @@ class _CachedRelation(msgspec.Struct, array_like=True, gc=False):
     fps: list[bytes]
     of: list[Key]
     deps: list[PackedDeps]
-    rows_fp: bytes
-    side_key: bytes
-    joins: tuple[bytes, ...]
-    order: bytes
-    incidental: bytes
+    rows: _CachedRows
     missing: list[str]
     unknown: Reason | None
     fields: dict[str, Fields]
@@ -291,11 +297,7 @@ def _packed(linked: Linked) -> _CachedRelation:
         fps=relation.fps,
         of=list(of),
         deps=deps,
-        rows_fp=rows.fp,
-        side_key=rows.side_key,
-        joins=rows.joins,
-        order=rows.order,
-        incidental=rows.incidental,
+        rows=_CachedRows(rows.fp, rows.side_key, rows.joins, rows.order, rows.incidental),
         missing=linked.missing,
         unknown=linked.unknown,
         fields=relation.fields,
@@ -303,13 +305,12 @@ def _packed(linked: Linked) -> _CachedRelation:
 
 
 def _linked(stored: _CachedRelation) -> Linked:
-    *deps, rows = unpack_deps(stored.of, stored.deps)
+    *deps, rows_deps = unpack_deps(stored.of, stored.deps)
+    rows = stored.rows
     keys = stored.keys if stored.keys is not None else stored.names
     relation = Relation(
         list(map(OutputColumn, stored.names, keys, stored.fps, deps)),
-        RowSet(
-            stored.rows_fp, rows, stored.side_key, stored.joins, stored.order, stored.incidental
-        ),
+        RowSet(rows.fp, rows_deps, rows.side_key, rows.joins, rows.order, rows.incidental),
     )
     relation.fields = stored.fields
     return Linked(relation, stored.missing, stored.unknown)

@@ -45,7 +45,7 @@ class AnalyzeDocument(msgspec.Struct, kw_only=True):
         columns: of all relations.
         edges: between them.
         seconds: wall time by stage.
-        assets: how many assets are declared around the project; there where any is.
+        assets: how many assets are declared; there where any is.
     """
 
     models: int

@@ -240,7 +240,7 @@ def restricted(selection: Selection, only: Collection[str]) -> Selection:
 def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
     """The impacted tests, in head's order, each with the reasons of the test itself.
 
-    That is ``None`` where the test is as it was and something it reads has moved.
+    That is ``None`` where the test is as it was and something it reads has changed.
     """
     base, head = comparison.base, comparison.head
     before, now = comparison.base_analysis.tests, comparison.head_analysis.tests
@@ -372,7 +372,7 @@ def _opaque(comparison: Comparison) -> list[Opaque]:
 
 
 def _exposures(comparison: Comparison) -> Iterable[str]:
-    """Exposures that read rows that moved, or a column that did (all of them where none is named)."""
+    """Exposures that read rows that changed, or a column that did (all of them where none is named)."""
     head = comparison.head
     changed = comparison.changed
     for unique_id, node in head.nodes.items():

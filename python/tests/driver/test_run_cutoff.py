@@ -52,7 +52,7 @@ def test_what_comes_out_equal_stops_what_only_reads_that(
     assert cut["tests"] == []
     assert names(cut["stopped"]) == names(output["tests"])
     assert all(test["equal"] == ["model.tiny.stg_orders"] for test in cut["stopped"])
-    # `pivoted` looks at the warehouse while it compiles: it is built whatever comes out.
+    # `pivoted` queries the warehouse while it compiles: it is built whatever comes out.
     assert {u.split(".")[2] for u in cut["built"]} == {"stg_orders", "pivoted"}
     assert names(cut["stopped_models"]) == {"big_orders", "fct_customers"}
     there = relations(tiny)

@@ -271,7 +271,7 @@ def test_tests_of_the_other_project() -> None:
 
 
 def test_three_projects_in_a_row_and_back() -> None:
-    """A project in the middle hands on; one that reads back what it gave away is reached again."""
+    """A project in the middle passes on; one that reads back what it gave away is reached again."""
     third = made(
         "growth",
         node("source.growth.finance.mart"),
@@ -456,7 +456,7 @@ def test_what_the_other_project_asks_in_vain_already_decides_nothing() -> None:
 
 
 def test_a_column_that_nothing_lists_is_not_called_gone() -> None:
-    """Without a catalog a model that hands on `*` may have any column."""
+    """Without a catalog a model that passes on `*` may have any column."""
     star = made("core", node(RAW), node("model.core.fct", "select * from s.raw", RAW))
     filtered = made(
         "core", node(RAW), node("model.core.fct", "select * from s.raw where id > 0", RAW)

@@ -295,7 +295,7 @@ def test_edited_code_that_was_compiled_where_nothing_is_yet_counts_as_written() 
 
 
 def test_the_packages_tags_touch_no_rows() -> None:
-    """`apply_tags` looks at the warehouse, and yet whoever adds it to every model moves nothing."""
+    """`apply_tags` queries the warehouse, and yet whoever adds it to every model moves nothing."""
     tags = macro("macro.dbt_ripple.apply_tags", "{% macro apply_tags() %}{% do run_query(x) %}")
     theirs = macro("macro.p.grants", "{% macro grants() %}{% do run_query(x) %}")
     query = "select id, amount from s.orders"

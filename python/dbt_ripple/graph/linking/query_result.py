@@ -147,7 +147,7 @@ class QueryResult:
         return [fold(c.name, bool(c.quote), dialect) for c in self.node.columns.values()]
 
     def find_missing(self) -> None:
-        """All of a relation moves with the names that its query looks for in vain (rule 5)."""
+        """All of a relation depends on the names that its query looks for in vain (rule 5)."""
         if self.query.missing:
             self.missing = unresolved_names(self.linker, self.unique_id, self.node)
         if self.missing:
