@@ -38,7 +38,7 @@ class HypotheticalResult(NamedTuple):
 def carried_through(
     before: AssetLineage, changes: Mapping[str, Supposed], cache: Cache | None = None
 ) -> HypotheticalResult:
-    """What a supposed change does in dbt's project, in the assets that read it, and in what these write.
+    """What a hypothetical change does in dbt's project, in the assets that read it, and in what these write.
 
     Args:
         before: the assets as they are.

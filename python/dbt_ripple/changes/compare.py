@@ -182,7 +182,7 @@ def compare(
         base_analysis = None
     if now is not head:
         head, head_analysis = now, None
-    projects = None if base is head else (base, head)  # of one, a change is only supposed
+    projects = None if base is head else (base, head)  # one project: the change is hypothetical
     base, head, anew = with_environment(base, head)
     blind = compiled_blindly(base, head)
     base, head = base.having(blind=blind), head.having(blind=blind)
@@ -296,13 +296,15 @@ def _changed(
         ):
             change = node_change(then, here)
             if change is not None and projects is not None:
-                change = _without_hearsay(change, *projects)
+                change = _without_columns_known_by_use_only(change, *projects)
             if change is not None:
                 changes[unique_id] = change
     return changes
 
 
-def _without_hearsay(change: NodeChange, base: Project, head: Project) -> NodeChange | None:
+def _without_columns_known_by_use_only(
+    change: NodeChange, base: Project, head: Project
+) -> NodeChange | None:
     """A change without the columns that are declared nowhere and known only because a reader names them.
 
     Of a source without a catalog, a column that is read no more is not gone, and one that is read for

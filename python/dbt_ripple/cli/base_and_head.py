@@ -29,6 +29,7 @@ from dbt_ripple.rendering.output import count, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.changes import Comparison
     from dbt_ripple.changes.compiled_sql_reuse import ReusedSql
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target_folder import TargetFolder
@@ -145,6 +146,19 @@ def open_sides(
             TargetFolder.of(side, cache, processes=threads) for side in (sides.base, sides.head)
         )
         yield base, with_declared(base, head, project_dir, assets, None, base_ref)
+
+
+def compare_sides(base: TargetFolder, head: TargetFolder, cache: Cache | None) -> Comparison:
+    """Compare two sides, as `open_sides` gives them, by their analyses."""
+    from dbt_ripple.changes import compare
+
+    return compare(
+        base.project,
+        head.project,
+        base_analysis=base.analysis(),
+        head_analysis=head.analysis(),
+        cache=cache,
+    )
 
 
 def state_folder(project_dir: Path, state: Path) -> Path:

@@ -10,7 +10,7 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import open_assets
 from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
-from dbt_ripple.cli.base_and_head import open_sides, sides_options
+from dbt_ripple.cli.base_and_head import compare_sides, open_sides, sides_options
 from dbt_ripple.cli.options import (
     analysis_options,
     open_cache,
@@ -120,20 +120,13 @@ def _compared(
     base: TargetFolder, head: TargetFolder, named: str, cache: Cache | None
 ) -> tuple[ProjectDocument, Compared]:
     """The document of head, and the change from base to it."""
-    from dbt_ripple.changes import compare
     from dbt_ripple.changes.asset_changes import read_by_change
     from dbt_ripple.changes.diff import diff
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
     from dbt_ripple.pages.explorer_compare import compared
     from dbt_ripple.selection import select_from
 
-    comparison = compare(
-        base.project,
-        head.project,
-        base_analysis=base.analysis(),
-        head_analysis=head.analysis(),
-        cache=cache,
-    )
+    comparison = compare_sides(base, head, cache)
     selection = select_from(comparison, cache=cache)
     declared = None
     if head.declared:

@@ -76,7 +76,7 @@ def reached_projects(
         joined: the projects.
         comparison: of the first project before and after the change.
         ripple: of the change, in that project.
-        hypothetical: what was supposed of its relations, where the change is not written yet.
+        hypothetical: hypothetical changes of its relations, where the change is not written yet.
         contract_types: gives the models of a project whose enforced contract will not hold.
 
     Returns:

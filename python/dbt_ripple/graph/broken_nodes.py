@@ -12,8 +12,8 @@ that has to be certain (`BrokenNodeFinder`):
 * the engine looks at the place where the name stands, and knows nothing by it (`flow.engine_checks`);
 * the query is run: an ephemeral model's only where it is inlined.
 
-What is not broken by this may still fail to build. Of what certainly does not (`graph.unresolved_names`) nothing
-is said, and nothing moves.
+What is not broken by this may still fail to build, which is reported (*may not build*), unless it certainly builds
+(`graph.unresolved_names`): then nothing is reported and nothing changes.
 """
 
 from __future__ import annotations

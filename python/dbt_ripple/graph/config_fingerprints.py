@@ -363,10 +363,10 @@ class ConfigFingerprints:
         """What each reference of a node means."""
         return References(self.project)
 
-    # -- what a build looks at --------------------------------------------------------------------
+    # -- what a build reads -------------------------------------------------------------------------
 
     def built_with(self, node: Node) -> bytes:
-        """A fingerprint of all properties by which a node may build or fail, data aside.
+        """A fingerprint of all properties by which a node may build or fail, whatever its data.
 
         A constraint, an index, a grant or a place may make a build fail, and say nothing of rows.
         """
@@ -508,7 +508,7 @@ class ConfigFingerprints:
             return
         strategy = config.get("incremental_strategy")
         if strategy is None and self.adapter_type == "spark":
-            strategy = "append"  # dbt-spark's default, which leaves unique_key aside
+            strategy = "append"  # dbt-spark's default, which ignores unique_key
         if node.resource_type == "snapshot" or strategy not in _WITHOUT_KEY:
             for name in listed(config.get("unique_key")):
                 yield "unique_key", JOIN, str(name)

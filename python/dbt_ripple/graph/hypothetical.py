@@ -133,7 +133,7 @@ def relation_of_builder(
 def relation_after(
     linked: LinkedNode, hypothetical: HypotheticalChange, dialect: str
 ) -> LinkedNode:
-    """The relation as supposed; of all its columns, those that only their use showed included.
+    """The relation as it would be; of all its columns, those that only their use showed included.
 
     A renamed column keeps its fingerprint: whoever passes it on by ``*`` passes on the same values
     under another name. Nothing else can be read from it than its columns.

@@ -45,7 +45,8 @@ _TRACES: Final = 4
 """How many ways to link one query are kept; a pull request has two."""
 
 Note = tuple[str, str, str, str]
-"""A column of a leaf that only its use shows: unique_id, key, name, the name it was noted under."""
+"""A column of a source, or another node without a query, that only its use shows: unique_id, key, name, the name
+it was noted under."""
 
 
 class TableResolver(Protocol):
@@ -58,7 +59,7 @@ class TableResolver(Protocol):
         """A digest of that relation; None where a digest cannot say all of it."""
 
     def noting(self) -> AbstractContextManager[dict[Note, None]]:
-        """Gather the columns of leaves that only their use shows, in order."""
+        """Gather the columns of nodes without a query that only their use shows, in order."""
 
     def repeat(self, note: Note) -> bool:
         """Note such a column again; False where it comes out under another name."""

@@ -129,7 +129,7 @@ class GateDocument(msgspec.Struct, kw_only=True):
         blast_radius: how many assets break or may change.
         findings: by rule, then by node and column.
         affected: these, and those that only stand below them (severity info), nearest first.
-        removed: unique_ids of what base has and head has not, sources and tests aside, ordered by id.
+        removed: unique_ids of what base has and head has not, except sources and tests, ordered by id.
         selection: the tests the change can break, with ``--with select``.
         results: dbt's status of what was built and run, by unique_id, with ``--run``.
     """

@@ -90,7 +90,7 @@ def test_a_failing_test_is_exit_code_1(tiny: Path, monkeypatch: Patch, capsys: C
     assert "not_null_big_orders_amount" not in names(output["cutoff"]["stopped"])
 
 
-def test_base_is_built_beside_also_below_what_moved(
+def test_base_is_built_beside_also_below_what_changed(
     tiny: Path, monkeypatch: Patch, capsys: Captured
 ) -> None:
     # What base has in `prod` is of older data: only the same inputs count.

@@ -141,7 +141,7 @@ OTHER = "select id + 1 as id, amount from s.orders"
         ("-- depends_on: {{ ref('stg') }}", [], {VALUE, ROWS, COLUMN, OTHER}),
     ],
 )
-def test_a_node_moves_with_what_it_looks_at(raw: str, calls: list[Macro], moves: set[str]) -> None:
+def test_a_node_changes_with_what_it_queries(raw: str, calls: list[Macro], moves: set[str]) -> None:
     base = side(STG, raw, *calls)
     for edit in (VALUE, ROWS, COLUMN, OTHER):
         assert names(base, side(edit, raw, *calls)) == (["t"] if edit in moves else []), edit

@@ -1,9 +1,9 @@
 """One side of a project linked with what tests and the files of seeds prove of rows (rules 14 and 15).
 
-Only what a change changed is linked: a relation that is the same on both sides stands for itself. On
+Only what a change affects is linked: a relation that is the same on both sides is taken as it was analysed. On
 each side the tests that are known to hold there say which columns are unique, not null or related
 (`graph.tested_constraints`). A fact is used by queries that are linked after it was noted, so no
-argument goes in a circle.
+argument is circular.
 """
 
 from __future__ import annotations
