@@ -61,7 +61,7 @@ def checked(node: Node, changes: Sequence[Change]) -> Change | None:
     return whole
 
 
-def relation_asked(project: Project, seen: Analysis, node: Node) -> Node:
+def changed_relation(project: Project, seen: Analysis, node: Node) -> Node:
     """The node whose columns are meant: a source that a node builds is that node."""
     if node.unique_id in seen.nodes and node.resource_type in (*RELATIONS, ASSET, DATASET):
         return node

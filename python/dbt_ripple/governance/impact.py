@@ -40,9 +40,9 @@ from dbt_ripple.governance.contracts import (
 )
 from dbt_ripple.governance.hypothetical_changes import (
     Change,
+    changed_relation,
     checked,
     hypothetical_change,
-    relation_asked,
 )
 from dbt_ripple.governance.other_projects import Elsewhere, reached_projects
 from dbt_ripple.governance.recommendations import listed, recommendation
@@ -154,7 +154,7 @@ def impact(
     if whole is not None and whole.kind == "deprecate":
         announced = _announced(node, whole.to, day)
         changes = [Change("remove")]
-    asked = _Question(
+    question = _Question(
         project=project,
         analysis=analysis or analyse(project, cache=cache),
         node=node,
@@ -166,14 +166,14 @@ def impact(
         assets=assets,
     )
     of_layer = node.resource_type in SEMANTIC
-    found = _in_semantic_layer(asked) if of_layer else _in_relations(asked)
-    _in_order(found.affected, [change.column for change in changes])
-    broken, broken_tests, tests = _readers(found)
-    decision = _decision(found, broken)
-    advice = _advice(asked, found, broken)
-    affected, promised = found.affected, found.promised
+    consequences = _in_semantic_layer(question) if of_layer else _in_relations(question)
+    _in_order(consequences.affected, [change.column for change in changes])
+    broken, broken_tests, tests = _readers(consequences)
+    decision = _decision(consequences, broken)
+    advice = _advice(question, consequences, broken)
+    affected, promised = consequences.affected, consequences.promised
     if announced is None:
-        waits = in_grace(found.node, day) if whole is not None else []
+        waits = in_grace(consequences.node, day) if whole is not None else []
         if waits:
             rest = f" {advice}" if counted(affected) else ""
             advice = f"Wait: {listed([*map(str, waits)])}.{rest}"
@@ -182,13 +182,15 @@ def impact(
         for asset in affected:
             asset.severity = "info" if asset.severity == "info" else "warning"
         affected.sort(key=lambda a: (len(a.path), a.severity == "info", a.unique_id))
-        outside = promises(found.node) or of_layer
+        outside = promises(consequences.node) or of_layer
         decision = "CAUTION" if counted(affected) or broken_tests or outside else "APPROVED"
         tests, broken_tests, promised = sorted({*tests, *broken_tests}), [], []
-        advice = _until(found.node, announced, affected)
+        advice = _until(consequences.node, announced, affected)
     reached = {a.unique_id for a in affected}
-    elsewhere = found.elsewhere
-    everything = found.project.having(nodes={**elsewhere.nodes, **found.project.nodes})
+    elsewhere = consequences.elsewhere
+    everything = consequences.project.having(
+        nodes={**elsewhere.nodes, **consequences.project.nodes}
+    )
     return ImpactReport(
         decision=decision,
         risk_level=risk_level(affected, everything),
@@ -196,7 +198,7 @@ def impact(
         recommendation=advice,
         opaque={
             unique_id: node_analysis.reason or Code.NO_REASON_GIVEN()
-            for unique_id, node_analysis in found.analysis.nodes.items()
+            for unique_id, node_analysis in consequences.analysis.nodes.items()
             if node_analysis.status == "opaque" and unique_id in reached
         }
         | elsewhere.opaque,
@@ -249,48 +251,48 @@ class _Consequences:
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
 
 
-def _in_semantic_layer(asked: _Question) -> _Consequences:
+def _in_semantic_layer(question: _Question) -> _Consequences:
     """What a change of a metric, a saved query or a semantic model does."""
-    project, cache = asked.project, asked.cache
-    after = layer_after(project, asked.node, asked.changes)
-    comparison = compare(project, after, base_analysis=asked.analysis, cache=cache)
-    if asked.assets is not None:
-        declared = asked.assets.declared.values()
+    project, cache = question.project, question.cache
+    after = layer_after(project, question.node, question.changes)
+    comparison = compare(project, after, base_analysis=question.analysis, cache=cache)
+    if question.assets is not None:
+        declared = question.assets.declared.values()
         then_declared = DeclaredGraph(after, declared, formerly=project)
-        comparison = with_declared_assets(comparison, asked.assets, then_declared, cache)
+        comparison = with_declared_assets(comparison, question.assets, then_declared, cache)
         project = comparison.base
     return _Consequences(
         project=project,
-        analysis=asked.analysis,
-        node=asked.node,
+        analysis=question.analysis,
+        node=question.node,
         comparison=comparison,
         affected=affected_by(comparison, edited(comparison)),
-        promised=in_grace(asked.node, asked.day) if asked.is_whole else [],
+        promised=in_grace(question.node, question.day) if question.is_whole else [],
     )
 
 
-def _in_relations(asked: _Question) -> _Consequences:
+def _in_relations(question: _Question) -> _Consequences:
     """What a change of a relation or an asset does."""
-    project, seen = asked.project, asked.analysis
+    project, seen = question.project, question.analysis
     before = None
-    if asked.assets is not None:
-        before = AssetLineage(asked.assets, seen, asked.cache)
-        project, seen = asked.assets.whole, before.analysis
-    node = relation_asked(project, seen, asked.node)
-    hypothetical = hypothetical_change(project, seen, node, asked.changes)
-    comparison = _with_and_without(asked, before, node.unique_id, hypothetical)
+    if question.assets is not None:
+        before = AssetLineage(question.assets, seen, question.cache)
+        project, seen = question.assets.whole, before.analysis
+    node = changed_relation(project, seen, question.node)
+    hypothetical = hypothetical_change(project, seen, node, question.changes)
+    comparison = _with_and_without(question, before, node.unique_id, hypothetical)
     contract_types = _broken_contracts(project, seen, node.unique_id, hypothetical.retyped)
     contract_types |= _refuses_new(comparison, node.unique_id) if hypothetical.added else set()
     ripple = Ripple(comparison, [node.unique_id], contract_types)
     affected = ripple.assets()
     _refer_to_new(affected, hypothetical, comparison)
-    promised = _promises(comparison, node, asked.changes, hypothetical, asked.day)
+    promised = _promises(comparison, node, question.changes, hypothetical, question.day)
     breaks = any(a.severity == "breaking" for a in affected)
     stops = bool(contract_types) or (hypothetical.gone and breaks)
     elsewhere = Elsewhere()
-    joined = asked.joined
+    joined = question.joined
     if joined is not None:
-        refused = _refused_elsewhere(joined, asked.analysis, node.unique_id, hypothetical)
+        refused = _refused_elsewhere(joined, question.analysis, node.unique_id, hypothetical)
         changed = {node.unique_id: hypothetical}
         elsewhere = Elsewhere(
             joined, reached_projects(joined, comparison, ripple, changed, refused)
@@ -315,19 +317,19 @@ def _in_relations(asked: _Question) -> _Consequences:
 
 
 def _with_and_without(
-    asked: _Question,
+    question: _Question,
     before: AssetLineage | None,
     unique_id: str,
     hypothetical: HypotheticalChange,
 ) -> Comparison:
     """The comparison of the project as it is with what it would be, with the assets where there are any."""
-    own, seen = asked.project, asked.analysis
+    own, seen = question.project, question.analysis
     changes = {unique_id: hypothetical}
     if before is None:
-        then = analyse(own, cache=asked.cache, hypothetical=changes)
+        then = analyse(own, cache=question.cache, hypothetical=changes)
         return compare(own, own, base_analysis=seen, head_analysis=then)
     project = before.graph.whole
-    after = carried_through(before, changes, asked.cache)
+    after = carried_through(before, changes, question.cache)
     return with_assets(
         compare(own, own, base_analysis=seen, head_analysis=after.analysis),
         (project, before.analysis),
@@ -335,13 +337,13 @@ def _with_and_without(
     )
 
 
-def _readers(found: _Consequences) -> tuple[list[Breach], list[str], list[str]]:
+def _readers(consequences: _Consequences) -> tuple[list[Breach], list[str], list[str]]:
     """The readers that break, the data tests that will not compile, and the other tests that are affected."""
-    unique_id, elsewhere = found.node.unique_id, found.elsewhere
-    broken = [b for b in reader_breaches(found.comparison) if b.unique_id != unique_id]
-    broken_tests, tests = _tests(found.comparison)
-    if found.gone:  # dbt warns of a test that refers to nothing, and goes on without it
-        without = {t for t in broken_tests if unique_id in found.project.parents.get(t, ())}
+    unique_id, elsewhere = consequences.node.unique_id, consequences.elsewhere
+    broken = [b for b in reader_breaches(consequences.comparison) if b.unique_id != unique_id]
+    broken_tests, tests = _tests(consequences.comparison)
+    if consequences.gone:  # dbt warns of a test that refers to nothing, and goes on without it
+        without = {t for t in broken_tests if unique_id in consequences.project.parents.get(t, ())}
         broken = [b for b in broken if b.unique_id not in without]
         broken_tests = [t for t in broken_tests if t not in without]
         tests = sorted({*tests, *without})
@@ -351,24 +353,24 @@ def _readers(found: _Consequences) -> tuple[list[Breach], list[str], list[str]]:
     return broken, broken_tests, tests
 
 
-def _decision(found: _Consequences, broken: Sequence[Breach]) -> Decision:
-    if broken or found.promised or found.stops or found.elsewhere.broken:
+def _decision(consequences: _Consequences, broken: Sequence[Breach]) -> Decision:
+    if broken or consequences.promised or consequences.stops or consequences.elsewhere.broken:
         return "BLOCKED"
-    severities = {a.severity for a in found.affected}
-    if severities & {"breaking", "warning"} or any(layer_breaches(found.comparison)):
+    severities = {a.severity for a in consequences.affected}
+    if severities & {"breaking", "warning"} or any(layer_breaches(consequences.comparison)):
         return "CAUTION"
     return "APPROVED"
 
 
-def _advice(asked: _Question, found: _Consequences, broken: Sequence[Breach]) -> str:
+def _advice(question: _Question, consequences: _Consequences, broken: Sequence[Breach]) -> str:
     """What to do about it, in one sentence."""
-    comparison, elsewhere = found.comparison, found.elsewhere
-    exists_after = found.node.unique_id in comparison.head.nodes
+    comparison, elsewhere = consequences.comparison, consequences.elsewhere
+    exists_after = consequences.node.unique_id in comparison.head.nodes
     side = comparison.head if exists_after else comparison.base
     return recommendation(
-        found.node,
-        asked.changes,
-        found.affected,
+        consequences.node,
+        question.changes,
+        consequences.affected,
         {**elsewhere.nodes, **side.nodes},
         [*(b.unique_id for b in broken if b.unique_id), *elsewhere.broken],
         newly_broken(comparison) | elsewhere.missing,
