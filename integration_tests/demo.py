@@ -34,7 +34,7 @@ join shop_ripple.dim_nodes as nodes
 where closure.ancestor_id = 'source.shop.raw.raw_orders' and closure.depth > 0
 group by nodes.owner
 order by assets desc, nodes.owner""",
-    "Which columns hand on personal data as it is?": """
+    "Which columns pass on personal data as it is?": """
 select columns.pii, parent.name as from_node, edges.parent_column, child.name as to_node, edges.child_column
 from shop_ripple.fct_column_edges as edges
 join shop_ripple.dim_columns as columns

@@ -121,7 +121,7 @@ walks as (
                             )
                         ))
                     ))),
-                    -- Nothing is walked twice, unless it is now the value that is handed on.
+                    -- Nothing is walked twice, unless it is now the value that is passed on.
                     found -> not exists(
                         reached,
                         known ->

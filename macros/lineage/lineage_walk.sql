@@ -25,7 +25,7 @@
             {%- endif -%}
         {%- endfor -%}
         {%- set frontier = [] -%}
-        {#- Nothing is walked twice, unless it is now the value that is handed on. -#}
+        {#- Nothing is walked twice, unless it is now the value that is passed on. -#}
         {%- for unique_id, column_name, is_value in found
             if is_value > reached.get(unique_id, {}).get(column_name, -1) -%}
             {%- do reached.setdefault(unique_id, {}).update({column_name: is_value}) -%}

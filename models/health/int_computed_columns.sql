@@ -25,7 +25,7 @@ self_readers as (
     where parent_id = child_id
 ),
 
--- A constant reads nothing, and a column that is handed on is defined where it comes from.
+-- A constant reads nothing, and a column that is passed on is defined where it comes from.
 made as (
     select
         snapshot_id,

@@ -83,7 +83,7 @@ silent as (
     having max(case when edges.parent_column != '*rows*' then 1 else 0 end) = 0
 ),
 
--- One step of a value: handed on unmasked; to each column of what cannot be analysed; to who may read any column; and
+-- One step of a value: passed on unmasked; to each column of what cannot be analysed; to who may read any column; and
 -- to the source that stands for it in another project.
 handed_on as (
     select

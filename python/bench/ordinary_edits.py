@@ -1354,7 +1354,7 @@ class Project:
 
             changed = compare(base, head).changed
             names = [nodes[unique_id].name for unique_id in changed]
-            reasons = [f"only {', '.join(names)}" if names else "nothing moved"]
+            reasons = [f"only {', '.join(names)}" if names else "nothing changed"]
         return "; ".join(reasons)
 
     def missed(self, edit: Edit, selection: dict[str, Any]) -> str:

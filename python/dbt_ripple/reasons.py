@@ -644,7 +644,7 @@ def several(reasons: list[Reason]) -> Reason:
 
 
 def names_missing(reason: Reason | None) -> list[str]:
-    """The names that something looks for in vain, by the reason why it is broken."""
+    """The names that something cannot find, by the reason why it is broken."""
     if reason is None:
         return []
     if reason.code in (Code.CANNOT_FIND, Code.PART_CANNOT_FIND):

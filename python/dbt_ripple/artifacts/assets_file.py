@@ -1,7 +1,7 @@
-"""`ripple_assets.yml`: what stands around a dbt project and dbt does not build, as it is declared.
+"""`ripple_assets.yml`: the declared assets, which feed or read a dbt project and which dbt does not build.
 
 Only the shape of the file is judged here. What its names mean is found out over a project
-(`graph.assets.resolution`). Whatever is wrong is one line: the file, the line in it, what is wrong there
+(`graph.assets.declared_graph`). Whatever is wrong is one line: the file, the line in it, what is wrong there
 and what to do.
 """
 

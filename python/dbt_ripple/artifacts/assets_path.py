@@ -1,4 +1,4 @@
-"""Where the assets around a project are declared."""
+"""Where the assets of a project are declared."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _WILD: Final = re.compile(r"[*?\[\]]")
 
 
 class Operators(NamedTuple):
-    """What stands around a name: how far to go up and down from it.
+    """The graph operators beside a name: how far to go up and down from it.
 
     Attributes:
         up: how many steps; None for not at all, and -1 for all the way.
@@ -167,14 +167,14 @@ def named(project: Project, text: str) -> tuple[Node, str | None, Operators]:
         RippleError: it is none, or several.
     """
     text = text.strip()
-    around = _parsed(text)
-    has_operators = bool(around["at"] or around["up"] or around["down"])
+    parsed = _parsed(text)
+    has_operators = bool(parsed["at"] or parsed["up"] or parsed["down"])
     try:  # a name may hold any of it
         node, column = find_node(project, text)
         if column is None or not has_operators:
             return node, column, Operators(text, None, None)
     except RippleError:
-        if not (has_operators or around["method"] or _WILD.search(text)):
+        if not (has_operators or parsed["method"] or _WILD.search(text)):
             raise
     asked = operators(text)
     parts = _parsed(asked.name)

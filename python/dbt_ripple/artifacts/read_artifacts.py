@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -225,45 +225,19 @@ def _read(
     target_path: Path, contents: FileContents, read_before: bool, like: OtherSide | None
 ) -> Project:
     notes: list[str] = []
-    hasher = xxhash.xxh3_128()
-    manifest_path = target_path / "manifest.json"
-    content = contents.pop("manifest.json", None) or _required(target_path, manifest_path)
-    hasher.update(content)
-
-    manifest: _AsWritten | _Manifest
-    shared: Mapping[str, dict[str, Node]] = {}
-    as_written = True
-    try:
-        if like is None or not _may_be_shared(content, like):
-            manifest = _as_written(content, read_before)
-        else:
-            manifest, shared = _as_written_like(content, read_before, like)
-    except (msgspec.ValidationError, *NOT_JSON):
-        as_written, shared = False, {}
-        manifest = decode(without_lone_surrogates(content), _Manifest, manifest_path)
+    path = target_path / "manifest.json"
+    content = contents.pop("manifest.json", None) or _required(target_path, path)
+    manifest, shared, as_written = _decoded_manifest(content, path, read_before, like)
     other = None if like is None else like.project  # its text is not kept for the catalog
     del like
-    metadata = _metadata(manifest.metadata, manifest_path)
-    disabled = _by_id(entries_of(manifest.disabled, None, manifest_path, "disabled", notes))
-    nodes: dict[str, Node] = {}
-    idle: list[str] = []
-    for section, resource_type in _SECTIONS.items():
-        entries = entries_of(getattr(manifest, section), Node, manifest_path, section, notes)
-        idle += _complete(entries, resource_type, disabled)
-        for node in entries.values() if not as_written else ():
-            complete_columns(node.columns)
-        if section in shared:
-            entries |= shared[section]
-            if disabled:
-                idle += [u for u, n in shared[section].items() if n.attached_node in disabled]
-        nodes.update(_by_id(entries))
-    macros = _by_id(entries_of(manifest.macros, Macro, manifest_path, "macros", notes))
+    metadata = _metadata(manifest.metadata, path)
+    disabled = _by_id(entries_of(manifest.disabled, None, path, "disabled", notes))
+    nodes = _nodes(manifest, shared, as_written, disabled, path, notes)
+    macros = _by_id(entries_of(manifest.macros, Macro, path, "macros", notes))
     for macro in macros.values():
         macro.depends_on.macros.sort()
-    groups = _by_id(entries_of(manifest.groups, Group, manifest_path, "groups", notes))
-    for unique_id in sorted(idle):
-        disabled[unique_id] = nodes.pop(unique_id)
-    parent_map = entries_of(manifest.parent_map, list[str], manifest_path, "parent_map", notes)
+    groups = _by_id(entries_of(manifest.groups, Group, path, "groups", notes))
+    parent_map = entries_of(manifest.parent_map, list[str], path, "parent_map", notes)
     hidden = _hidden(nodes, parent_map, metadata)
     for unique_id in hidden:
         del nodes[unique_id]
@@ -276,60 +250,19 @@ def _read(
                 f"manifest.json does not name its project; taken to be {metadata.project_name}, "
                 "which has the most nodes"
             )
+    hasher = xxhash.xxh3_128(content)
     del content, manifest
-
-    catalog_path = target_path / "catalog.json"
-    text = contents.pop("catalog.json") if "catalog.json" in contents else _optional(catalog_path)
-    if text is not None:
-        hasher.update(b"catalog.json")
-        hasher.update(text)
-
-    @cache
-    def catalog() -> Mapping[str, list[CatalogColumn]]:
-        nonlocal text
-        if text is None:
-            return {}
-        with collector_paused():
-            columns = CatalogColumns(text, catalog_path, nodes, other.catalog if other else None)
-            check_catalog(columns, catalog_path, nodes, metadata, {*disabled, *hidden})
-        text = None
-        return columns
-
-    def catalog_is_older() -> bool:
-        columns = catalog()
-        return isinstance(columns, CatalogColumns) and is_older(columns.metadata, metadata)
-
-    results_path = target_path / "run_results.json"
-    of_run: bytes | None = None
-
-    @cache
-    def run() -> _Run:
-        nonlocal of_run
-        if (of_run := _optional(results_path)) is None:
-            return _Run()
-        hasher.update(b"run_results.json")
-        hasher.update(of_run)
-        return decode(of_run, _Run, results_path)
-
-    def run_results() -> list[RunResult]:
-        nonlocal of_run
-        run()
-        if of_run is None:
-            return []
-        with collector_paused():
-            results = _run_results(of_run, results_path, nodes, {*macros, *hidden}, notes)
-        of_run = None
-        return results
-
-    def freshness() -> list[SourceFreshness]:
-        path = target_path / "sources.json"
-        content = _optional(path)
-        return decode(content, _Sources, path).results if content is not None else []
-
-    def digest() -> str:
-        run()
-        return hasher.hexdigest()
-
+    beside = _FilesBeside(
+        target_path=target_path,
+        hasher=hasher,
+        metadata=metadata,
+        nodes=nodes,
+        not_nodes={*disabled, *hidden},
+        without_results={*macros, *hidden},
+        other=other,
+        notes=notes,
+    )
+    beside.take_catalog(contents)
     return Project(
         target_path=str(target_path),
         metadata=metadata,
@@ -339,17 +272,141 @@ def _read(
         macros=macros,
         groups=groups,
         hidden=hidden,
-        catalog=catalog,
-        catalog_is_older=catalog_is_older,
-        run_results=run_results,
-        run_args=lambda: run().args,
-        run_invocation=lambda: run().metadata.invocation_id or "",
-        freshness=freshness,
+        catalog=beside.catalog,
+        catalog_is_older=beside.catalog_is_older,
+        run_results=beside.run_results,
+        run_args=lambda: beside.run().args,
+        run_invocation=lambda: beside.run().metadata.invocation_id or "",
+        freshness=beside.freshness,
         disabled=list(disabled),
         as_written=as_written,
-        digest=digest,
+        digest=beside.digest,
         notes=notes,
     )
+
+
+def _decoded_manifest(
+    content: bytes, path: Path, read_before: bool, like: OtherSide | None
+) -> tuple[_AsWritten | _Manifest, Mapping[str, dict[str, Node]], bool]:
+    """The manifest; nodes that are taken from another side, by section; and whether it is as dbt writes it."""
+    try:
+        if like is None or not _may_be_shared(content, like):
+            return _as_written(content, read_before), {}, True
+        return *_as_written_like(content, read_before, like), True
+    except (msgspec.ValidationError, *NOT_JSON):
+        return decode(without_lone_surrogates(content), _Manifest, path), {}, False
+
+
+def _nodes(
+    manifest: _AsWritten | _Manifest,
+    shared: Mapping[str, dict[str, Node]],
+    as_written: bool,
+    disabled: dict[str, Any],
+    path: Path,
+    notes: list[str],
+) -> dict[str, Node]:
+    """The nodes of all sections; those that only a disabled node has go into `disabled`."""
+    nodes: dict[str, Node] = {}
+    idle: list[str] = []
+    for section, resource_type in _SECTIONS.items():
+        entries = entries_of(getattr(manifest, section), Node, path, section, notes)
+        idle += _complete(entries, resource_type, disabled)
+        for node in entries.values() if not as_written else ():
+            complete_columns(node.columns)
+        if section in shared:
+            entries |= shared[section]
+            if disabled:
+                idle += [u for u, n in shared[section].items() if n.attached_node in disabled]
+        nodes.update(_by_id(entries))
+    for unique_id in sorted(idle):
+        disabled[unique_id] = nodes.pop(unique_id)
+    return nodes
+
+
+@dataclass(kw_only=True)
+class _FilesBeside:
+    """The files beside manifest.json, each decoded when it is first asked for.
+
+    Attributes:
+        hasher: has the content of each file once that is read.
+        not_nodes: unique_ids that the catalog may name though they are not in `nodes`.
+        without_results: unique_ids of which results are passed over.
+        other: another side of the project, whose equal catalog entries are shared.
+    """
+
+    target_path: Path
+    hasher: xxhash.xxh3_128
+    metadata: Metadata
+    nodes: dict[str, Node]
+    not_nodes: set[str]
+    without_results: set[str]
+    other: Project | None
+    notes: list[str]
+    _catalog_text: bytes | None = None
+    _catalog: Mapping[str, list[CatalogColumn]] | None = None
+    _run_text: bytes | None = None
+    _run: _Run | None = None
+
+    def take_catalog(self, contents: FileContents) -> None:
+        """Read catalog.json, or take it from what is read already."""
+        name = "catalog.json"
+        text = contents.pop(name) if name in contents else _optional(self.target_path / name)
+        if text is not None:
+            self.hasher.update(name.encode())
+            self.hasher.update(text)
+        self._catalog_text = text
+
+    def catalog(self) -> Mapping[str, list[CatalogColumn]]:
+        if self._catalog is None:
+            text = self._catalog_text
+            self._catalog = {} if text is None else self._decoded_catalog(text)
+            self._catalog_text = None
+        return self._catalog
+
+    def _decoded_catalog(self, text: bytes) -> CatalogColumns:
+        path = self.target_path / "catalog.json"
+        with collector_paused():
+            shared = self.other.catalog if self.other else None
+            columns = CatalogColumns(text, path, self.nodes, shared)
+            check_catalog(columns, path, self.nodes, self.metadata, self.not_nodes)
+        return columns
+
+    def catalog_is_older(self) -> bool:
+        columns = self.catalog()
+        return isinstance(columns, CatalogColumns) and is_older(columns.metadata, self.metadata)
+
+    def run(self) -> _Run:
+        """What run_results.json says of the run; its results are decoded by `run_results`."""
+        if self._run is None:
+            path = self.target_path / "run_results.json"
+            self._run_text = _optional(path)
+            if self._run_text is None:
+                self._run = _Run()
+            else:
+                self.hasher.update(b"run_results.json")
+                self.hasher.update(self._run_text)
+                self._run = decode(self._run_text, _Run, path)
+        return self._run
+
+    def run_results(self) -> list[RunResult]:
+        self.run()
+        text = self._run_text
+        if text is None:
+            return []
+        path = self.target_path / "run_results.json"
+        with collector_paused():
+            results = _run_results(text, path, self.nodes, self.without_results, self.notes)
+        self._run_text = None
+        return results
+
+    def freshness(self) -> list[SourceFreshness]:
+        path = self.target_path / "sources.json"
+        content = _optional(path)
+        return decode(content, _Sources, path).results if content is not None else []
+
+    def digest(self) -> str:
+        self.run()
+        return self.hasher.hexdigest()
 
 
 # --- files -----------------------------------------------------------------------------------------

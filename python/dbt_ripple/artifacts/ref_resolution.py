@@ -13,7 +13,7 @@ class References:
     """The references of one project, resolved as dbt resolves them.
 
     What ``depends_on`` lists does not tell which reference means which node: a ``ref('m')`` without
-    a version is another version of m once ``latest_version`` has moved, and both may be listed on
+    a version is another version of m once ``latest_version`` has changed, and both may be listed on
     either side.
     """
 

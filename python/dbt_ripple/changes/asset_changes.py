@@ -1,4 +1,4 @@
-"""A comparison with the declared assets around both sides, for questions of who is affected.
+"""A comparison with the declared assets of both sides, for questions of who is affected.
 
 dbt's own comparison stays as it is: tests are selected from that. In this one the assets are nodes, of which
 some changed because of what they read, or because they are declared otherwise.
@@ -24,7 +24,7 @@ from dbt_ripple.graph.traversal import reach_all
 
 
 class HypotheticalResult(NamedTuple):
-    """The result of a hypothetical change in dbt's project and in the assets around it.
+    """The result of a hypothetical change in dbt's project and in the declared assets.
 
     Attributes:
         analysis: dbt's, as it then is.
@@ -38,7 +38,7 @@ class HypotheticalResult(NamedTuple):
 def carried_through(
     before: AssetLineage, changes: Mapping[str, Supposed], cache: Cache | None = None
 ) -> HypotheticalResult:
-    """What a supposed change does in dbt's project, in the assets that read it, and in what these write.
+    """What a hypothetical change does in dbt's project, in the assets that read it, and in what these write.
 
     Args:
         before: the assets as they are.
@@ -46,7 +46,7 @@ def carried_through(
         cache: for the analyses that are made here.
 
     Returns:
-        Both, once nothing more moves: of a cycle each source is gone through once for what it moves.
+        Both, once nothing more changes: of a cycle each source is gone through once for what it changes.
     """
     project = before.graph.project
     own = {u: s for u, s in changes.items() if u in project.nodes}
@@ -147,10 +147,10 @@ def with_assets(
     )
 
 
-def around(
+def with_declared_assets(
     comparison: Comparison, base: DeclaredGraph, head: DeclaredGraph, cache: Cache | None = None
 ) -> Comparison:
-    """The comparison with the assets of both sides around it, as `with_assets`."""
+    """The comparison with the declared assets of both sides in it, as `with_assets`."""
     sides = [
         (graph.whole, AssetLineage(graph, analysis, cache).analysis)
         for graph, analysis in (
@@ -162,7 +162,7 @@ def around(
 
 
 def read_by_change(comparison: Comparison, only: Collection[str] | None = None) -> list[str]:
-    """The assets of a comparison that read something that moved, by unique_id, in the order of the file.
+    """The assets of a comparison that read something that changed, by unique_id, in the order of the file.
 
     Args:
         comparison: with assets.

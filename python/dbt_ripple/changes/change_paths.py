@@ -1,4 +1,4 @@
-"""The paths along which a change spreads: from where it began to every vertex that moved."""
+"""The paths along which a change spreads: from where it began to every vertex that changed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def change_paths(comparison: Comparison) -> dict[Vertex, Vertex | None]:
-    """Each moved vertex with the one before it on a shortest way; None where a change began.
+    """Each changed vertex with the one before it on a shortest way; None where a change began.
 
-    One walk, breadth first from the vertices that moved while nothing they depend on did, along
-    the edges between vertices that moved.
+    One walk, breadth first from the vertices that changed while nothing they depend on did, along
+    the edges between vertices that changed.
     """
     vertices, changed = comparison.changed_vertices, comparison.changed
     if not vertices:

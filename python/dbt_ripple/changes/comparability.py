@@ -162,9 +162,9 @@ def with_environment(base: Project, head: Project) -> tuple[Project, Project, bo
 
 
 def compiled_blindly(base: Project, head: Project) -> frozenset[str]:
-    """The nodes whose edited code was compiled where what it looks at may not be yet.
+    """The nodes whose edited code was compiled where what it queries may not be there yet.
 
-    That is a node that looks at the warehouse while it compiles (rule 11), of which the code or a
+    That is a node that queries the warehouse while it compiles (rule 11), of which the code or a
     macro differs, and below a relation that has another name on head than base has built it under:
     in the empty schema of CI, a star has no columns. What it is edited to, its SQL need not show.
     """

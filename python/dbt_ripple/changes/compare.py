@@ -1,8 +1,8 @@
-"""Base and head, analysed -> which vertices moved (rules 1-12), with notes on the comparison.
+"""Base and head, analysed -> which vertices changed (rules 1-12), with notes on the comparison.
 
-A vertex is a column of a node, or its set of rows (``*rows*``). It *moved* if its fingerprint
+A vertex is a column of a node, or its set of rows (``*rows*``). It *changed* if its fingerprint
 differs or base does not have it. A column that has another name and an equal fingerprint is
-*renamed*: it did not move, because a reader of the new name reads the same values.
+*renamed*: it did not change, because a reader of the new name reads the same values.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class NodeChange:
 
     Attributes:
         kind: ``added`` where base has no such node, else ``changed``.
-        rows: whether its row set moved.
+        rows: whether its row set changed.
         added: columns base does not have; ``renamed`` maps those of them that have the definition
             of a removed one to it.
         removed: columns head no longer has.
@@ -69,7 +69,7 @@ class NodeChange:
     reordered: bool = False
 
     def vertices(self) -> Iterator[Vertex]:
-        """The vertices of head that moved: rows first, then columns."""
+        """The vertices of head that changed: rows first, then columns."""
         if self.rows:
             yield self.unique_id, ROWS
         for column in self.redefined:
@@ -87,7 +87,7 @@ class Comparison:
         base: what is deployed, with what only the comparison knows of it: sources and tests that
             head has under another name have that one (`changes.renamed_nodes`).
         head: likewise, what is proposed.
-        changed: the relations of head of which a vertex moved, or a column came, went or changed
+        changed: the relations of head of which a vertex changed, or a column came, went or changed
             its name or place, by unique_id.
         removed: relations (not sources) only base has.
         seeds: the files of seeds on both sides.
@@ -137,7 +137,7 @@ class Comparison:
 
     @cached_property
     def predecessors(self) -> dict[Vertex, Vertex | None]:
-        """The way to each vertex that moved (see `changes.change_paths`)."""
+        """The way to each vertex that changed (see `changes.change_paths`)."""
         return change_paths(self)
 
     @cached_property
@@ -147,7 +147,7 @@ class Comparison:
 
     @cached_property
     def changed_vertices(self) -> set[Vertex]:
-        """Every vertex of head that moved."""
+        """Every vertex of head that changed."""
         return {vertex for change in self.changed.values() for vertex in change.vertices()}
 
 
@@ -182,7 +182,7 @@ def compare(
         base_analysis = None
     if now is not head:
         head, head_analysis = now, None
-    projects = None if base is head else (base, head)  # of one, a change is only supposed
+    projects = None if base is head else (base, head)  # one project: the change is hypothetical
     base, head, anew = with_environment(base, head)
     blind = compiled_blindly(base, head)
     base, head = base.having(blind=blind), head.having(blind=blind)
@@ -296,13 +296,15 @@ def _changed(
         ):
             change = node_change(then, here)
             if change is not None and projects is not None:
-                change = _without_hearsay(change, *projects)
+                change = _without_columns_known_by_use_only(change, *projects)
             if change is not None:
                 changes[unique_id] = change
     return changes
 
 
-def _without_hearsay(change: NodeChange, base: Project, head: Project) -> NodeChange | None:
+def _without_columns_known_by_use_only(
+    change: NodeChange, base: Project, head: Project
+) -> NodeChange | None:
     """A change without the columns that are declared nowhere and known only because a reader names them.
 
     Of a source without a catalog, a column that is read no more is not gone, and one that is read for

@@ -60,7 +60,7 @@ _ANSWERED_AS_ON_BASE: Final = frozenset(
     for name in ("is_incremental", "should_full_refresh", "should_store_failures")
 )
 _ONLY_LOOK: Final = frozenset({"get_columns_in_relation", "statement"})
-"""Macros of dbt's that look at the warehouse and at nothing else that may differ."""
+"""Macros of dbt's that query the warehouse and at nothing else that may differ."""
 _UNSEEN: Final = frozenset(
     {
         *("access", "docs", "grants", "group", "meta", "persist_docs", "post-hook", "pre-hook"),
@@ -283,7 +283,7 @@ class CompileInputs:
     def own_condition(self, node: Node, words: frozenset[str]) -> Reason | None:
         """Why a value that a node's own Jinja asks for may differ from base.
 
-        Its vars are those of its package; what it looks at is compared apart where that is known.
+        Its vars are those of its package; what it queries is compared apart where that is known.
         """
         if (
             not words.isdisjoint(_VARIABLES)
@@ -310,7 +310,7 @@ class CompileInputs:
 
     @cached_property
     def introspection(self) -> tuple[Introspection, Introspection]:
-        """What each side's nodes look at."""
+        """What each side's nodes query."""
         base, head = (Introspection(side, Macros(side)) for side in (self.base, self.head))
         return base, head
 

@@ -5,14 +5,14 @@ compile is proved to be the same but for the names of relations, which are mappe
 means, of everything that enters a compiled text:
 
 * its own: code, config, arguments of a generic test, what each of its references means (in order,
-  with versions: `ref('m')` is another model once `latest_version` has moved), and which of that is
+  with versions: `ref('m')` is another model once `latest_version` has changed), and which of that is
   ephemeral and so part of the text (then all of this holds for it, too);
 * macros: every macro of either side whose name stands anywhere in the Jinja it reaches, called,
   dispatched or in a string, has the same text. That is wider than dbt's own
   ``state:modified.macros``, which does not see calls in branches that are dead while it parses
   (``is_incremental()``, ``execute``);
 * the context: ``var``, ``env_var``, ``target`` and the like only where the caller has proved them
-  the same (:class:`CompileConditions`), what looks at the warehouse only where what it sees is compared
+  the same (:class:`CompileConditions`), what queries the warehouse only where what it sees is compared
   apart (rule 11), the graph never. ``is_incremental()`` and ``should_store_failures()`` are answered as on base,
   ``run_started_at`` is base's.
 
@@ -73,7 +73,7 @@ def reuse_compiled_sql(
 def reuse_compiled_sql_of_artifacts(base: Project, head: Project) -> ReusedSql:
     """`reuse_compiled_sql` under all that the artifacts of both sides prove of how they were compiled.
 
-    These are the rules of `agree`: what a node looks at while it compiles is part of its fingerprint
+    These are the rules of `agree`: what a node queries while it compiles is part of its fingerprint
     (rule 11), and so not of its text.
     """
     return _taken(head, _sides_of_artifacts(base, head))
@@ -119,7 +119,7 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
     ``dbt build`` and ``dbt compile`` may write two texts for one code (``flags.WHICH``, the day, a
     relation that is not there yet), and of a node that failed or was skipped dbt writes none. Where
     all that decides the text is proved to be the same, by the rules of `reuse_compiled_sql`, the node has not
-    changed: it has base's text on both sides, or head's where base has none. What it looks at while
+    changed: it has base's text on both sides, or head's where base has none. What it queries while
     it compiles is part of its fingerprint (rule 11), and so not of its text.
 
     Args:

@@ -61,9 +61,9 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
     }
     if not edited:
         return False
-    unmoved = frozenset[str]()
+    unchanged = frozenset[str]()
     if not keeps_case(dialect_of(comparison.head.metadata.adapter_type)):
-        unmoved = frozenset(
+        unchanged = frozenset(
             unique_id
             for unique_id, now in head.nodes.items()
             if unique_id not in comparison.changed
@@ -74,7 +74,7 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
                 == (now.status, now.order, now.incidental, now.columns)
             )
         )
-    one, other = _in_canonical_form(comparison, unmoved, edited, cache)
+    one, other = _in_canonical_form(comparison, unchanged, edited, cache)
     nodes = _nodes(comparison, one, other, changed)
     proven = _tests(comparison, one, other, tests, nodes)
     if nodes or proven:
@@ -87,7 +87,7 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
 
 
 def _in_canonical_form(
-    comparison: Comparison, unmoved: frozenset[str], edited: set[str], cache: Cache | None
+    comparison: Comparison, unchanged: frozenset[str], edited: set[str], cache: Cache | None
 ) -> tuple[CanonicalMode, CanonicalMode]:
     """Base and head, linked in canonical form."""
     seeds, base = comparison.seeds, comparison.base
@@ -97,7 +97,7 @@ def _in_canonical_form(
     )
     one, other = (
         CanonicalMode(
-            ComparedSide.of(context, analysis, unmoved, cache, files),
+            ComparedSide.of(context, analysis, unchanged, cache, files),
             edited,
             base,
         )
@@ -189,7 +189,7 @@ def _nodes(
 def _same_order(
     unique_id: str, comparison: Comparison, one: CanonicalMode, other: CanonicalMode
 ) -> bool:
-    """Whether all that a node refers to hands on its rows in the order that it had.
+    """Whether all that a node refers to passes on its rows in the order that it had.
 
     What cannot be followed may take the first row of something.
     """

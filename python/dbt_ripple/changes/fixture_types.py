@@ -64,7 +64,7 @@ class FixtureTypes:
         return len(types) == 1 and None not in types
 
     def _changed_from(self, unique_id: str) -> Iterable[str]:
-        """A node that moved and all above it that moved, the nearest first."""
+        """A node that changed and all above it that changed, the nearest first."""
         above = [unique_id]
         for here in above:
             above += [

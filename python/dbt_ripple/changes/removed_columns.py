@@ -186,7 +186,7 @@ def _lost_from_text(comparison: Comparison) -> dict[str, list[str]]:
     """The columns that were written out in a query which also queries the warehouse as it compiles.
 
     It may compile to another text when it is built. But where the edit only took a column out of
-    the SQL, and left the Jinja, the macros and what they look at as they were, no answer of the
+    the SQL, and left the Jinja, the macros and what they query as they were, no answer of the
     warehouse brings the column back that did not make two of them on base.
     """
     base, head = comparison.base, comparison.head

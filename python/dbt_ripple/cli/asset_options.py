@@ -42,7 +42,7 @@ DEFAULT: Final = AssetOptions()
 
 
 def assets_option(command: _Command) -> _Command:
-    """Add ``--assets``, handed on as ``assets``: `AssetOptions` without events."""
+    """Add ``--assets``, passed on as ``assets``: `AssetOptions` without events."""
 
     @functools.wraps(command)
     def with_files(*args: Any, assets: tuple[Path, ...], **more: Any) -> Any:
@@ -52,7 +52,7 @@ def assets_option(command: _Command) -> _Command:
 
 
 def with_asset_options(command: _Command) -> _Command:
-    """Add ``--assets``, ``--events`` and ``--dataset-namespace``, handed on as ``assets``: `AssetOptions`."""
+    """Add ``--assets``, ``--events`` and ``--dataset-namespace``, passed on as ``assets``: `AssetOptions`."""
 
     @functools.wraps(command)
     def with_events(
@@ -62,8 +62,8 @@ def with_asset_options(command: _Command) -> _Command:
         dataset_namespace: str | None,
         **more: Any,
     ) -> Any:
-        around = AssetOptions(assets, events, dataset_namespace)
-        return command(*args, assets=around, **more)
+        options = AssetOptions(assets, events, dataset_namespace)
+        return command(*args, assets=options, **more)
 
     namespace = click.option(
         "--dataset-namespace",
@@ -117,7 +117,7 @@ def open_assets(
     for file in given.files:
         if not any(asset.place.startswith(f"{file}:") for asset in declared):
             warn(f"{file} declares no assets")
-    collected = collected_around(project_dir, given, lambda: [project()])
+    collected = collected_assets_for(project_dir, given, lambda: [project()])
     if collected is not None:
         declared = collected(declared)
     if not declared:
@@ -127,7 +127,7 @@ def open_assets(
     return DeclaredGraph(project(), declared)
 
 
-def collected_around(
+def collected_assets_for(
     project_dir: Path, given: AssetOptions, projects: Callable[[], Sequence[Project]]
 ) -> Callable[[Sequence[DeclaredAsset]], list[DeclaredAsset]] | None:
     """Adds what collected events tell to declared assets; None where there are no events.

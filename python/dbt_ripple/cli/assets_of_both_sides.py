@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts.assets_file import parse_assets, read_assets
 from dbt_ripple.artifacts.assets_path import FILE, assets_files
-from dbt_ripple.cli.asset_options import AssetOptions, collected_around
+from dbt_ripple.cli.asset_options import AssetOptions, collected_assets_for
 from dbt_ripple.graph.git_history import content_at
 from dbt_ripple.rendering.output import warn
 
@@ -53,7 +53,7 @@ def with_declared(
         else:
             then += own
             unknown += [file.name] if any(asset.writes or asset.sql for asset in own) else []
-    collected = collected_around(project_dir, given, lambda: [head.project, base.project])
+    collected = collected_assets_for(project_dir, given, lambda: [head.project, base.project])
     if collected is not None:  # what ran elsewhere is no part of the change
         then, now = collected(then), collected(now)
     if not then and not now:
@@ -72,15 +72,15 @@ def with_declared(
     return head
 
 
-def assets_around(
+def with_assets_of_both_sides(
     comparison: Comparison, base: TargetFolder, head: TargetFolder, cache: Cache | None
 ) -> Comparison:
     """The comparison of two sides with their assets in it (`changes.asset_changes.with_assets`)."""
     if not base.declared and not head.declared:
         return comparison
-    from dbt_ripple.changes.asset_changes import around
+    from dbt_ripple.changes.asset_changes import with_declared_assets
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 
     then = DeclaredGraph(comparison.base, base.declared, lenient=True)
     now = DeclaredGraph(comparison.head, head.declared, formerly=comparison.base)
-    return around(comparison, then, now, cache)
+    return with_declared_assets(comparison, then, now, cache)

@@ -29,6 +29,7 @@ from dbt_ripple.rendering.output import count, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.changes import Comparison
     from dbt_ripple.changes.compiled_sql_reuse import ReusedSql
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target_folder import TargetFolder
@@ -109,7 +110,7 @@ def open_sides(
 ) -> Iterator[tuple[TargetFolder, TargetFolder]]:
     """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
 
-    Both have the assets that are declared and collected around them. Where head's write a source of dbt otherwise than
+    Both have their declared and collected assets. Where head's write a source of dbt otherwise than
     base's, that source counts as changed.
 
     Args:
@@ -122,7 +123,7 @@ def open_sides(
         threads: processes that analyse what is not there.
         or_count: where dbt cannot compile what of head is neither compiled nor taken over from
             base, count that as changed, and say so; else it is refused.
-        assets: what the options say of what stands around the project.
+        assets: what the options say of declared and collected assets.
 
     Raises:
         RippleError: as `load_sides`, `dbt_runner.base_ref.both_sides` and `read_assets`.
@@ -145,6 +146,19 @@ def open_sides(
             TargetFolder.of(side, cache, processes=threads) for side in (sides.base, sides.head)
         )
         yield base, with_declared(base, head, project_dir, assets, None, base_ref)
+
+
+def compare_sides(base: TargetFolder, head: TargetFolder, cache: Cache | None) -> Comparison:
+    """Compare two sides, as `open_sides` gives them, by their analyses."""
+    from dbt_ripple.changes import compare
+
+    return compare(
+        base.project,
+        head.project,
+        base_analysis=base.analysis(),
+        head_analysis=head.analysis(),
+        cache=cache,
+    )
 
 
 def state_folder(project_dir: Path, state: Path) -> Path:

@@ -30,7 +30,7 @@ class DiagnosisWithChanges:
 
     Attributes:
         own: dbt's project that is asked.
-        project: the same with the other projects and the assets around it.
+        project: the same with the other projects and the declared assets.
         analysis: of `project`.
         root: what is asked about.
         diagnosis: what it comes from, with what changed since `--state`.
@@ -75,13 +75,13 @@ def diagnose_with_changes(
     typed = as_typed(node, project_dir)
     project, whose = target.project, {}
     projects, analyses = [project], [target.analysis(own=bool(states))]
-    around, analysis = project, analyses[0]
+    dbt_projects, analysis = project, analyses[0]
     if joined is not None:
         projects, analyses = [m.project for m in joined.members], joined.analyses()
-        around, whose = joined.union, joined.project_of
+        dbt_projects, whose = joined.union, joined.project_of
         analysis = joined.united(analyses)
-    declared = open_assets(project_dir, assets, lambda: around)
-    everything = declared.whole if declared is not None else around
+    declared = open_assets(project_dir, assets, lambda: dbt_projects)
+    everything = declared.whole if declared is not None else dbt_projects
     if joined is None:
         root, column, _ = named(everything, typed)
     else:
@@ -130,13 +130,13 @@ def _with_assets(
     is_one_of_many: bool,
     cache: Cache | None,
 ) -> Comparison:
-    """The comparison with the assets around both sides; one of several projects lacks what others have."""
-    from dbt_ripple.changes.asset_changes import around
+    """The comparison with the assets of both sides; one of several projects lacks what others have."""
+    from dbt_ripple.changes.asset_changes import with_declared_assets
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 
     then = DeclaredGraph(comparison.base, assets, lenient=True)
     now = DeclaredGraph(comparison.head, assets, formerly=comparison.base, lenient=is_one_of_many)
-    return around(comparison, then, now, cache)
+    return with_declared_assets(comparison, then, now, cache)
 
 
 def _ids_of(
@@ -148,7 +148,7 @@ def _ids_of(
 
     def own_id(id_: str) -> str | None:
         place = joined.place_of(id_)
-        if place is None:  # an asset stands around all of them
+        if place is None:  # an asset belongs to none of them
             return id_ if has_assets else None
         return place.unique_id if place.project == number else None
 

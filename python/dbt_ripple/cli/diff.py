@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.cli.base_and_head import open_sides, sides_options
+from dbt_ripple.cli.base_and_head import compare_sides, open_sides, sides_options
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.cli.select_option import chosen, selection_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
@@ -52,7 +52,6 @@ def diff(
     retyped. Rows change with a join, a filter, a grouping or a config. Nodes that only read
     something that changed are counted, not listed. A refactor with the same meaning is no change.
     """
-    from dbt_ripple.changes import compare
     from dbt_ripple.changes.diff import diff as diff_of
     from dbt_ripple.changes.no_changes import NOTHING, nothing_changed
 
@@ -67,13 +66,7 @@ def diff(
             head,
         ),
     ):
-        comparison = compare(
-            base.project,
-            head.project,
-            base_analysis=base.analysis(),
-            head_analysis=head.analysis(),
-            cache=cache,
-        )
+        comparison = compare_sides(base, head, cache)
         differences = diff_of(comparison)
         wanted = chosen(_both(base.project, head.project), selected, excluded, project_dir)
     if wanted is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dbt_ripple.cli.base_and_head import facts_options, open_sides, sides_options
+from dbt_ripple.cli.base_and_head import compare_sides, facts_options, open_sides, sides_options
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.cli.shell_completion import names_of_tests
 from dbt_ripple.dbt_runner.invoke import DbtOptions
@@ -49,7 +49,6 @@ def explain(
     changed, it does not read what changed, or what it reads is the same again. TEST is a unique_id,
     a name, or a part of a name that only one test has.
     """
-    from dbt_ripple.changes import compare
     from dbt_ripple.cli.select import tier_asked
     from dbt_ripple.selection import select_from
     from dbt_ripple.selection.explain import explain as explanation
@@ -65,13 +64,7 @@ def explain(
         ) as (base, head),
     ):
         node = find_test(head.project, test)
-        comparison = compare(
-            base.project,
-            head.project,
-            base_analysis=base.analysis(),
-            head_analysis=head.analysis(),
-            cache=cache,
-        )
+        comparison = compare_sides(base, head, cache)
         selection = select_from(
             comparison,
             critical=tier_asked(None, project_dir),

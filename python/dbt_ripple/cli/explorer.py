@@ -9,8 +9,8 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import open_assets
-from dbt_ripple.cli.assets_of_both_sides import assets_around
-from dbt_ripple.cli.base_and_head import open_sides, sides_options
+from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
+from dbt_ripple.cli.base_and_head import compare_sides, open_sides, sides_options
 from dbt_ripple.cli.options import (
     analysis_options,
     open_cache,
@@ -105,7 +105,7 @@ def _described(
     cache: Cache | None,
     earlier: tuple[Project, ...] = (),
 ) -> ProjectDocument:
-    """The document of a project, with the assets that are declared around it."""
+    """The document of a project, with the declared assets."""
     from dbt_ripple.pages.describe_project import describe_project
 
     project, analysis = target.project, target.analysis(expressions=True)
@@ -120,25 +120,20 @@ def _compared(
     base: TargetFolder, head: TargetFolder, named: str, cache: Cache | None
 ) -> tuple[ProjectDocument, Compared]:
     """The document of head, and the change from base to it."""
-    from dbt_ripple.changes import compare
     from dbt_ripple.changes.asset_changes import read_by_change
     from dbt_ripple.changes.diff import diff
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
     from dbt_ripple.pages.explorer_compare import compared
     from dbt_ripple.selection import select_from
 
-    comparison = compare(
-        base.project,
-        head.project,
-        base_analysis=base.analysis(),
-        head_analysis=head.analysis(),
-        cache=cache,
-    )
+    comparison = compare_sides(base, head, cache)
     selection = select_from(comparison, cache=cache)
     declared = None
     if head.declared:
         declared = DeclaredGraph(head.project, head.declared)
-        selection.assets = read_by_change(assets_around(comparison, base, head, cache), None)
+        selection.assets = read_by_change(
+            with_assets_of_both_sides(comparison, base, head, cache), None
+        )
     document = _described(head, declared, cache, (base.project,))
     difference = compared(
         *(comparison, diff(comparison), selection, document, named),

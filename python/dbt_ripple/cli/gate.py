@@ -8,8 +8,13 @@ from typing import Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.assets_of_both_sides import assets_around
-from dbt_ripple.cli.base_and_head import open_sides, sides_of_run_options, state_folder
+from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
+from dbt_ripple.cli.base_and_head import (
+    compare_sides,
+    open_sides,
+    sides_of_run_options,
+    state_folder,
+)
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -99,7 +104,6 @@ def gate(
     APPROVED. Findings that base has, too, are counted and never decide. Nodes that cannot be
     analysed count as changed if anything above them changed, and are listed.
     """
-    from dbt_ripple.changes import compare
     from dbt_ripple.changes.asset_changes import read_by_change
     from dbt_ripple.governance.gate import gate_from
     from dbt_ripple.governance.ripple_yml import read_config
@@ -130,15 +134,9 @@ def gate(
             head,
         ),
     ):
-        comparison = compare(
-            base.project,
-            head.project,
-            base_analysis=base.analysis(),
-            head_analysis=head.analysis(),
-            cache=cache,
-        )
+        comparison = compare_sides(base, head, cache)
         joined = open_joined(head, others, cache, threads, comparison.base)
-        whole = assets_around(comparison, base, head, cache)
+        whole = with_assets_of_both_sides(comparison, base, head, cache)
         report = gate_from(whole, config, name or None, joined)
         critical = config.critical if also else None
         selection = select_from(comparison, critical=critical, cache=cache) if also else None

@@ -26,7 +26,7 @@ from dbt_ripple.rendering.output import answer, as_document, count, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
-    from dbt_ripple.governance.impact import Change
+    from dbt_ripple.governance.hypothetical_changes import Change
 
 
 @click.command(
@@ -128,7 +128,7 @@ def impact(
     without meta.referenced_columns get a warning, and nodes that cannot be analysed are listed.
     """
     from dbt_ripple.artifacts.node_selection import named
-    from dbt_ripple.governance.impact import Change
+    from dbt_ripple.governance.hypothetical_changes import Change
     from dbt_ripple.governance.impact import impact as simulate
 
     changes = [
@@ -220,7 +220,7 @@ def _pair(option: str, text: str, second: str) -> tuple[str, str]:
 
 
 def _added(text: str) -> Change:
-    from dbt_ripple.governance.impact import Change
+    from dbt_ripple.governance.hypothetical_changes import Change
 
     column, to = _pair("--add", text, "type")
     kind, colon, rest = to.rpartition(":")

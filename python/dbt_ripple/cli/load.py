@@ -155,7 +155,7 @@ def snapshot_of(
 ) -> LineageSnapshot:
     """Analyse a project and make its rows; a note on stderr says if the closure was cut.
 
-    The assets that are declared around the project are nodes, too.
+    Declared assets are nodes, too.
 
     Raises:
         RippleError: dbt has compiled nothing of it, or what an assets file says is not valid.

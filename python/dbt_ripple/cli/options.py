@@ -71,7 +71,7 @@ def nearest_project() -> Path:
 
 
 def format_option(*styles: str, help: str = "Output format.") -> Callable[[_Command], _Command]:
-    """Add ``--format``, handed on as ``style``: one of some styles, by default the first."""
+    """Add ``--format``, passed on as ``style``: one of some styles, by default the first."""
     return click.option(
         "--format",
         "style",
@@ -161,7 +161,7 @@ def _freeze(project: Project) -> None:
 
 
 def other_projects_option(what: str) -> Callable[[_Command], _Command]:
-    """Add ``--other-project``, handed on as ``others``, for `open_joined`.
+    """Add ``--other-project``, passed on as ``others``, for `open_joined`.
 
     Args:
         what: what the command does with them, as the help says it.
@@ -177,7 +177,7 @@ def other_projects_option(what: str) -> Callable[[_Command], _Command]:
 
 
 def states_option(what: str) -> Callable[[_Command], _Command]:
-    """Add ``--state`` that may be repeated, handed on as ``states``.
+    """Add ``--state`` that may be repeated, passed on as ``states``.
 
     Args:
         what: which folders these are, as the help says it.

@@ -191,7 +191,7 @@ def _of_artifacts(
 def _load(
     target: TargetFolder, project_dir: Path, assets: AssetOptions, cache: Cache | None
 ) -> Load:
-    """A project's rows, with the assets that are declared around it, as `load` writes them."""
+    """A project's rows, with the declared assets, as `load` writes them."""
     from dbt_ripple.artifacts import check_compiled
     from dbt_ripple.pages.consecutive_loads import Load
 

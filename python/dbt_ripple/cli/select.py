@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.assets_of_both_sides import assets_around
+from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
 from dbt_ripple.cli.base_and_head import (
+    compare_sides,
     facts_options,
     open_sides,
     sides_of_run_options,
@@ -130,7 +131,6 @@ def select(
     is defined as before. Nodes that cannot be analysed count as changed if anything above them
     changed, and are listed.
     """
-    from dbt_ripple.changes import compare
     from dbt_ripple.changes.no_changes import NOTHING_TO_DO, nothing_changed
     from dbt_ripple.selection import select_from, state_modified
 
@@ -158,13 +158,7 @@ def select(
             selection = state_modified(base.project, head.project, only)
             nothing = "dbt's state:modified+ would run nothing"
         else:
-            comparison = compare(
-                base.project,
-                head.project,
-                base_analysis=base.analysis(),
-                head_analysis=head.analysis(),
-                cache=cache,
-            )
+            comparison = compare_sides(base, head, cache)
             selection = select_from(
                 comparison,
                 critical=critical,
@@ -176,7 +170,7 @@ def select(
             if head.declared:
                 from dbt_ripple.changes.asset_changes import read_by_change
 
-                whole = assets_around(comparison, base, head, cache)
+                whole = with_assets_of_both_sides(comparison, base, head, cache)
                 selection.assets = read_by_change(whole, only)
                 shown = whole.head
             nothing = nothing_changed(comparison) or (

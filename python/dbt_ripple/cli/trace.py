@@ -98,9 +98,9 @@ def trace(
         project, whose = target.project, {}
         joined = open_joined(target, others, cache, threads)
         typed = as_typed(node, project_dir)
-        around = joined.union if joined is not None else project
-        declared = open_assets(project_dir, assets, lambda: around)
-        everything = declared.whole if declared is not None else around
+        dbt_projects = joined.union if joined is not None else project
+        declared = open_assets(project_dir, assets, lambda: dbt_projects)
+        everything = declared.whole if declared is not None else dbt_projects
         if joined is not None:
             root, column, asked = named_in_any(project, everything, typed)
             project, whose = everything, joined.project_of
@@ -138,7 +138,7 @@ def trace(
 
 
 def _way(asked: Operators, direction: Direction, depth: int | None) -> tuple[Direction, int | None]:
-    """Which way to go, and how far: what stands around the name says it, or else the options."""
+    """Which way to go, and how far: the operators beside the name say it, or else the options."""
     depths = [steps for steps in (asked.up, asked.down) if steps is not None]
     if not depths:
         return direction, depth

@@ -34,7 +34,7 @@ def compile_against(
 ) -> Project:
     """Compile nodes of head while base's relations stand in for what head has not built.
 
-    So what introspects (rule 11) finds something to look at. In the compiled SQL base's names of
+    So what introspects (rule 11) finds something to query. In the compiled SQL base's names of
     relations become head's.
 
     Args:

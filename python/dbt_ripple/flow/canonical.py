@@ -108,7 +108,7 @@ def _canonical(
     linked = _linked(lowered, dialect, table, in_any_order=True)
     if linked is None or linked.relation.keys != plain.relation.keys:
         return None
-    if rewriting.reordered or any(RULES[name].moves for name in rewriting.used):
+    if rewriting.reordered or any(RULES[name].reorders for name in rewriting.used):
         relation, before = linked.relation, plain.relation
         rows = before.rows
         fingerprints = (rows.fp, rows.order, rows.incidental, *before.fps)
@@ -294,12 +294,12 @@ def _qualified(tree: Any, dialect: str, table: FindTable) -> Any:
             return None
         if not node.alias:
             node.set("alias", exp.TableAlias(this=node.this.copy()))
-        stand_in = f"t{len(real)}__"
-        real[stand_in] = node.this, node.args.get("db"), node.args.get("catalog")
-        node.set("this", exp.to_identifier(stand_in))
+        placeholder = f"t{len(real)}__"
+        real[placeholder] = node.this, node.args.get("db"), node.args.get("catalog")
+        node.set("this", exp.to_identifier(placeholder))
         node.set("db", None)
         node.set("catalog", None)
-        schema[stand_in] = dict.fromkeys(relation.names, "unknown")
+        schema[placeholder] = dict.fromkeys(relation.names, "unknown")
     if not schema:
         return None
     try:

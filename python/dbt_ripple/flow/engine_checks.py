@@ -135,7 +135,7 @@ BY_TEXT_ALONE: Final = frozenset(
 )
 """Ways in which a query is refused whatever a column that nothing lists may be called.
 
-No name is looked for in vain there: what is listed is there, and may not be used in this way.
+No name is missing there: what is listed is there, and may not be used in this way.
 """
 
 

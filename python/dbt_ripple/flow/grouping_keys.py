@@ -125,7 +125,7 @@ def _keys(clause: Sequence[Any], inside: bool = False) -> list[tuple[_Words, boo
 
 
 def _split(tokens: Sequence[Any]) -> list[Sequence[Any]]:
-    """What commas divide, those in brackets aside."""
+    """What commas divide, except commas in brackets."""
     parts = []
     depth = first = 0
     for i, token in enumerate(tokens):

@@ -274,7 +274,7 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     column, and ``wide`` says that there is such an item. ``as_stored`` lists the items that are a
     column without an alias, where the dialect keeps its spelling (`flow.identifiers.AS_STORED`);
     ``shapes`` has the items that are a struct whose fields can be seen.
-    ``extra`` is what no rule reads, and moves the rows and every column; ``hint`` moves the rows.
+    ``extra`` is what no rule reads: the rows and every column depend on it; of ``hint`` the rows do.
     ``sorts`` has what each window sorts by; ``sorts_late`` those behind a select list with a ``*``,
     of which only linking knows the names. ``outward`` has the references of each aggregate that may
     be one of a query around, ``may_lift`` the subqueries with such aggregates. ``group_spelled`` is

@@ -171,7 +171,7 @@ class _Linker:
         return self.rel(rel.body, env)
 
     def _recursive(self, cte: Cte, env: Env | None) -> Relation:
-        """A recursive CTE: every column moves with the whole of it; dependencies to a fixpoint."""
+        """A recursive CTE: every column changes with the whole of it; dependencies to a fixpoint."""
         first: Rel = cte.rel
         while isinstance(first, (SetOp, With)):
             first = first.branches[0] if isinstance(first, SetOp) else first.body

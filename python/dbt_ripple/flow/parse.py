@@ -61,7 +61,7 @@ class ParsedText:
             raise Unsupported(Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
 
     def statements(self) -> list[Any]:
-        """The parse trees of its statements, made anew: whoever lowers a tree cuts it."""
+        """The parse trees of its statements, made anew: lowering a tree destroys it."""
         try:
             return [s for s in self._parser.parse(self.tokens, self.sql) if s is not None]
         except (SqlglotError, RecursionError):

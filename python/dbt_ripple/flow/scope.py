@@ -878,7 +878,7 @@ class Env:
         """The rows an aggregate ran over, in their order as far as it can see that.
 
         To count is to see no order. A sum of floating point numbers, and which of equal values is
-        the greatest, are up to it; what nobody ordered is left aside there.
+        the greatest, are up to it; what nobody ordered does not count there.
         """
         if not self.order and not self.incidental:
             return self.over

@@ -2,7 +2,7 @@
 
 The references of an asset are the changed columns and rows that it reads. They are followed column
 by column along base's lineage (so a removed column still has its readers), and no further than
-something moved. Severity:
+something changed. Severity:
 
 * ``breaking``: it will not compile; or it loses a column, by what is above it or because a model
   above it that computes the column will not compile; or it is a consumer known to read that
@@ -170,7 +170,7 @@ def edited(comparison: Comparison) -> set[str]:
         or head[unique_id].resource_type in ("source", "seed")
         or unique_id in comparison.modified
         or defined(base[unique_id]) != defined(head[unique_id])
-        # Neither its code nor anything above it: a variable, a macro, what its Jinja looked at.
+        # Neither its code nor anything above it: a variable, a macro, what its Jinja queried.
         or (unique_id in began and unique_id not in broken)
     }
     return unique_ids | set(comparison.removed) | set(vanished(comparison.base, comparison.head))
@@ -201,7 +201,7 @@ class Ripple:
         origins: the relations the change was made in.
         contract_types: models whose enforced contract will not hold.
         reached: of origins that another project builds, the columns and rows that the change reaches
-            there; what else of them moved only stands below what will not compile there.
+            there; what else of them changed only stands below what will not compile there.
         lost: those of them whose data is lost.
         unsettled: origins that stand below what will not compile in the other project.
     """
@@ -293,7 +293,7 @@ class Ripple:
         self._hand_on_new_columns()
         for child, edges in groupby(edges_into(edges_of_base, changed), lambda edge: edge[2]):
             if child in self.origins and child not in self.broken:
-                # An edited reader has been adapted: it still gets only what moved above it on head.
+                # An edited reader has been adapted: it still gets only what changed above it on head.
                 for edge in edges:
                     if self._still_comes(edge):
                         self._step(edge)
@@ -331,7 +331,7 @@ class Ripple:
         return {column.lower() for column in change.added} if change is not None else set()
 
     def _still_comes(self, edge: ColumnEdge) -> bool:
-        """Whether a column of an edited node moved because one above it did."""
+        """Whether a column of an edited node changed because one above it did."""
         before = self.predecessors.get((edge[2], edge[3].lower()))
         return (
             before is not None and before[0] != edge[2] and (edge[0], edge[1].lower()) in self.mask
@@ -355,7 +355,7 @@ class Ripple:
                 self.loss.add(below)
 
     def _below_rows(self, child: str) -> None:
-        """What is computed over the rows (aggregates, windows) moves with them; no edge says it."""
+        """What is computed over the rows (aggregates, windows) changes with them; no edge says it."""
         for mask in (self.mask, self.surely):
             if bits := mask.get((child, ROWS)):
                 for column in self.comparison.changed[child].redefined:
@@ -429,7 +429,7 @@ class Ripple:
             self.known_to_read.add(unique_id)
 
     def _moved_only_with_broken(self, unique_id: str) -> bool:
-        """Whether its columns and rows moved only because a model above it will not compile."""
+        """Whether its columns and rows changed only because a model above it will not compile."""
         predecessors = self.comparison.predecessors
         for vertex in self.comparison.changed[unique_id].vertices():
             start = vertex

@@ -320,5 +320,5 @@ CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (
     twin_breaches,
     drift_breaches,
 )
-"""All of them but those about personal data, which several projects may hand on to each other; each
+"""All of them but those about personal data, which several projects may pass on to each other; each
 needs no more than the two sides."""

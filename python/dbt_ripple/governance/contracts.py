@@ -3,8 +3,8 @@
 A relation makes promises if, on base, dbt calls it public, its contract is enforced, or it has a
 contract_version (a model's version, or ``meta.contract_version``). Its columns may then only be
 removed, renamed, retyped or redefined together with the contract_version, and that may only change
-with a text on how to migrate. A column is redefined if its fingerprint moved: by its own SQL or by
-anything above it, down to the sources. A column that moved only because something above it no
+with a text on how to migrate. A column is redefined if its fingerprint changed: by its own SQL or by
+anything above it, down to the sources. A column that changed only because something above it no
 longer compiles is left to `reader_broken`.
 """
 

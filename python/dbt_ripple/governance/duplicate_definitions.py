@@ -1,7 +1,7 @@
 """Columns that compute the same, and columns of one name that do not.
 
 Two columns are *twins* if they have the same fingerprint and each is computed in its own model: neither
-handed on from somewhere nor constant. They are then the same function of the same source columns. Where
+passed on from somewhere nor constant. They are then the same function of the same source columns. Where
 chance, the time or the order of rows decides, they may have other values all the same, and are no twins;
 nor are they where the relations have other rows, and joins may pair what the value is made of in another way.
 Two columns *compete* if they have one name, both are computed, and their fingerprints differ. The

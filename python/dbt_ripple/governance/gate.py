@@ -85,7 +85,7 @@ class GateReport(msgspec.Struct, kw_only=True):
         affected: those assets and what only stands below them (severity info), nearest first.
         approved_by: who approved the reach; None where nobody did.
         opaque: affected nodes that could not be analysed, with the reason.
-        removed: the nodes of base, sources aside, that head does not have.
+        removed: the nodes of base, except sources, that head does not have.
         notes: what the answer had to assume.
     """
 

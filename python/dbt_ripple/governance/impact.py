@@ -9,19 +9,17 @@ same change, with the default levels of its rules.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
 
-from dbt_ripple.artifacts import Node, Project, did_you_mean
+from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.changes.asset_changes import around, carried_through, with_assets
+from dbt_ripple.changes.asset_changes import carried_through, with_assets, with_declared_assets
 from dbt_ripple.errors import RippleError
-from dbt_ripple.flow.data_types import TYPE_NAMES, canonical_type, same_type
-from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.affected_assets import (
     Affected,
     Ripple,
@@ -33,46 +31,38 @@ from dbt_ripple.governance.affected_assets import (
     risk_level,
 )
 from dbt_ripple.governance.checks import reader_breaches
-from dbt_ripple.governance.column_types import types_of
-from dbt_ripple.governance.contracts import contract_breaches, in_grace, promise_ends, promises
+from dbt_ripple.governance.contracts import (
+    Breach,
+    contract_breaches,
+    in_grace,
+    promise_ends,
+    promises,
+)
+from dbt_ripple.governance.hypothetical_changes import (
+    Change,
+    changed_relation,
+    checked,
+    hypothetical_change,
+)
 from dbt_ripple.governance.other_projects import Elsewhere, reached_projects
 from dbt_ripple.governance.recommendations import listed, recommendation
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
-from dbt_ripple.graph.assets.asset_nodes import ASSET, DATASET
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.joined_projects import JoinedProjects
-from dbt_ripple.graph.lineage import Analysis, column_names
+from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.semantic_references import SEMANTIC
 from dbt_ripple.graph.traversal import Vertex, reach_all
 from dbt_ripple.reasons import Code, Reason, names_missing
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
-Kind = Literal["rename", "drop", "retype", "add", "deprecate", "remove"]
 GRACE_DAYS: Final = 30
 """How long readers have after a deprecation that names no date."""
-
-
-class Change(NamedTuple):
-    """One change to a relation.
-
-    Attributes:
-        kind: deprecate announces that the relation goes, remove takes it away.
-        column: empty of these two.
-        to: the new name, or the type; of deprecate the day it goes (ISO), if one is given.
-        required: of a new column, whether each row must have a value.
-    """
-
-    kind: Kind
-    column: str = ""
-    to: str = ""
-    required: bool = False
 
 
 class Deprecation(msgspec.Struct, frozen=True):
@@ -152,137 +142,63 @@ def impact(
         cache: for the analyses that are made here.
         today: the day by which a grace period is over; by default this one, in UTC.
         joined: this project and those that read what it builds, where they are to be asked, too.
-        assets: those that are declared around the project, where there are any.
+        assets: the declared ones, where there are any.
 
     Raises:
         RippleError: a change is malformed: no such column or type, a new name that is taken, or two
             changes that contradict each other. The nearest valid one is given.
     """
-    seen = analysis or analyse(project, cache=cache)
-    if not changes:
-        raise RippleError("no change is given", node.spoken_name, f"say {_options(node)}")
+    whole = checked(node, changes)
     day = today or datetime.now(UTC).date()
-    whole = next((change for change in changes if change.kind in ("deprecate", "remove")), None)
-    if whole is not None and len(changes) > 1:
-        raise RippleError(
-            f"{whole.kind}s {node.spoken_name} with all that is in it",
-            f"--{whole.kind}",
-            "give it alone",
-        )
     announced = None
     if whole is not None and whole.kind == "deprecate":
         announced = _announced(node, whole.to, day)
         changes = [Change("remove")]
-    for change in changes:
-        if change.kind == "rename" and change.column.strip() == change.to.strip():
-            raise RippleError(
-                f"{change.to} is its name already",
-                f"--rename {change.column}:{change.to}",
-                "give a new name",
-            )
-    elsewhere = Elsewhere()
-    if node.resource_type in SEMANTIC:
-        after = layer_after(project, node, changes)
-        comparison = compare(project, after, base_analysis=seen, cache=cache)
-        if assets is not None:
-            then_around = DeclaredGraph(after, assets.declared.values(), formerly=project)
-            comparison = around(comparison, assets, then_around, cache)
-            project = comparison.base
-        affected = affected_by(comparison, edited(comparison))
-        promised: list[Reason] = in_grace(node, day) if whole is not None else []
-        stops = left_out = False
-    else:
-        own, before = project, None
-        of_dbt = seen
-        if assets is not None:
-            before = AssetLineage(assets, seen, cache)
-            project, seen = assets.whole, before.analysis
-        node = _relation(project, seen, node)
-        hypothetical = _supposed(project, seen, node, changes)
-        hypothetical_changes = {node.unique_id: hypothetical}
-        if before is None:
-            then = analyse(project, cache=cache, hypothetical=hypothetical_changes)
-            comparison = compare(project, project, base_analysis=seen, head_analysis=then)
-        else:
-            assets_after = carried_through(before, hypothetical_changes, cache)
-            comparison = with_assets(
-                compare(own, own, base_analysis=of_dbt, head_analysis=assets_after.analysis),
-                (project, seen),
-                (project, assets_after.assets.analysis),
-            )
-        contract_types = _broken_contracts(project, seen, node.unique_id, hypothetical.retyped)
-        contract_types |= _refuses_new(comparison, node.unique_id) if hypothetical.added else set()
-        ripple = Ripple(comparison, [node.unique_id], contract_types)
-        affected = ripple.assets()
-        _refer_to_new(affected, hypothetical, comparison)
-        promised = _promises(comparison, node, changes, hypothetical, day)
-        left_out = hypothetical.gone
-        stops = bool(contract_types) or (
-            hypothetical.gone and any(a.severity == "breaking" for a in affected)
-        )
-        if joined is not None:
-            refused = _refused_elsewhere(joined, of_dbt, node.unique_id, hypothetical)
-            elsewhere = Elsewhere(
-                joined,
-                reached_projects(
-                    joined, comparison, ripple, {node.unique_id: hypothetical}, refused
-                ),
-            )
-            for other in elsewhere.reached:
-                _refer_to_new(other.affected, hypothetical, other.comparison)
-                breaks = any(a.severity == "breaking" for a in other.affected)
-                refuses = refused(other.number, other.comparison)
-                stops = stops or bool(refuses) or (hypothetical.gone and breaks)
-            affected = elsewhere.and_here(affected)
-    _in_order(affected, [change.column for change in changes])
-    broken = [b for b in reader_breaches(comparison) if b.unique_id != node.unique_id]
-    broken_tests, tests = _tests(comparison)
-    if left_out:  # dbt warns of a test that refers to nothing, and goes on without it
-        without = {t for t in broken_tests if node.unique_id in project.parents.get(t, ())}
-        broken = [b for b in broken if b.unique_id not in without]
-        broken_tests = [t for t in broken_tests if t not in without]
-        tests = sorted({*tests, *without})
-    for test in elsewhere.broken:
-        if elsewhere.nodes[test].resource_type == "test":
-            broken_tests.append(test)
-    decision: Decision = "APPROVED"
-    if broken or promised or stops or elsewhere.broken:
-        decision = "BLOCKED"
-    elif {a.severity for a in affected} & {"breaking", "warning"} or any(
-        layer_breaches(comparison)
-    ):
-        decision = "CAUTION"
-    reached = {a.unique_id for a in affected}
-    waits = in_grace(node, day) if whole is not None else []
-    side = comparison.head if node.unique_id in comparison.head.nodes else comparison.base
-    advice = recommendation(
-        node,
-        changes,
-        affected,
-        {**elsewhere.nodes, **side.nodes},
-        [*(b.unique_id for b in broken if b.unique_id), *elsewhere.broken],
-        newly_broken(comparison) | elsewhere.missing,
+    question = _Question(
+        project=project,
+        analysis=analysis or analyse(project, cache=cache),
+        node=node,
+        changes=changes,
+        is_whole=whole is not None,
+        day=day,
+        cache=cache,
+        joined=joined,
+        assets=assets,
     )
-    if waits and announced is None:
-        rest = f" {advice}" if counted(affected) else ""
-        advice = f"Wait: {listed([*map(str, waits)])}.{rest}"
-    if announced is not None:
+    of_layer = node.resource_type in SEMANTIC
+    consequences = _in_semantic_layer(question) if of_layer else _in_relations(question)
+    _in_order(consequences.affected, [change.column for change in changes])
+    broken, broken_tests, tests = _readers(consequences)
+    decision = _decision(consequences, broken)
+    advice = _advice(question, consequences, broken)
+    affected, promised = consequences.affected, consequences.promised
+    if announced is None:
+        waits = in_grace(consequences.node, day) if whole is not None else []
+        if waits:
+            rest = f" {advice}" if counted(affected) else ""
+            advice = f"Wait: {listed([*map(str, waits)])}.{rest}"
+    else:
         # Nothing goes yet: who reads it has until then.
         for asset in affected:
             asset.severity = "info" if asset.severity == "info" else "warning"
         affected.sort(key=lambda a: (len(a.path), a.severity == "info", a.unique_id))
-        outside = promises(node) or node.resource_type in SEMANTIC
+        outside = promises(consequences.node) or of_layer
         decision = "CAUTION" if counted(affected) or broken_tests or outside else "APPROVED"
         tests, broken_tests, promised = sorted({*tests, *broken_tests}), [], []
-        advice = _until(node, announced, affected)
+        advice = _until(consequences.node, announced, affected)
+    reached = {a.unique_id for a in affected}
+    elsewhere = consequences.elsewhere
+    everything = consequences.project.having(
+        nodes={**elsewhere.nodes, **consequences.project.nodes}
+    )
     return ImpactReport(
         decision=decision,
-        risk_level=risk_level(affected, project.having(nodes={**elsewhere.nodes, **project.nodes})),
+        risk_level=risk_level(affected, everything),
         affected_assets=affected,
         recommendation=advice,
         opaque={
             unique_id: node_analysis.reason or Code.NO_REASON_GIVEN()
-            for unique_id, node_analysis in seen.nodes.items()
+            for unique_id, node_analysis in consequences.analysis.nodes.items()
             if node_analysis.status == "opaque" and unique_id in reached
         }
         | elsewhere.opaque,
@@ -293,148 +209,172 @@ def impact(
     )
 
 
-# --- what is asked ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Question:
+    """What is asked: the arguments of `impact`, and whether the relation goes as a whole."""
+
+    project: Project
+    analysis: Analysis
+    node: Node
+    changes: Sequence[Change]
+    is_whole: bool
+    day: date
+    cache: Cache | None
+    joined: JoinedProjects | None
+    assets: DeclaredGraph | None
 
 
-def _relation(project: Project, seen: Analysis, node: Node) -> Node:
-    """The node whose columns are meant: a source that a node builds is that node."""
-    if node.unique_id in seen.nodes and node.resource_type in (*RELATIONS, ASSET, DATASET):
-        return node
-    if node.resource_type == "source" and node.relation_name:
-        for other in project.nodes.values():
-            if (
-                other.unique_id in seen.nodes
-                and (other.relation_name or "").lower() == node.relation_name.lower()
-            ):
-                return other
-    raise RippleError(
-        f"is {_article(node.resource_type)}, which has no columns",
-        node.display_name,
-        "name a model, seed, snapshot, source or asset, or a metric, a semantic model or a saved query",
+@dataclass(frozen=True)
+class _Consequences:
+    """What the change does.
+
+    Attributes:
+        project: the project as it is, with the declared assets where there are any.
+        analysis: of `project`.
+        node: the node whose columns are meant.
+        comparison: of the project as it is with what it would be.
+        affected: who is reached, here and in other projects.
+        promised: promises that would not be kept.
+        stops: whether something cannot be built, or reads what is gone.
+        gone: whether the relation goes as a whole.
+        elsewhere: what happens in other projects.
+    """
+
+    project: Project
+    analysis: Analysis
+    node: Node
+    comparison: Comparison
+    affected: list[Affected]
+    promised: list[Reason]
+    stops: bool = False
+    gone: bool = False
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
+
+
+def _in_semantic_layer(question: _Question) -> _Consequences:
+    """What a change of a metric, a saved query or a semantic model does."""
+    project, cache = question.project, question.cache
+    after = layer_after(project, question.node, question.changes)
+    comparison = compare(project, after, base_analysis=question.analysis, cache=cache)
+    if question.assets is not None:
+        declared = question.assets.declared.values()
+        then_declared = DeclaredGraph(after, declared, formerly=project)
+        comparison = with_declared_assets(comparison, question.assets, then_declared, cache)
+        project = comparison.base
+    return _Consequences(
+        project=project,
+        analysis=question.analysis,
+        node=question.node,
+        comparison=comparison,
+        affected=affected_by(comparison, edited(comparison)),
+        promised=in_grace(question.node, question.day) if question.is_whole else [],
     )
 
 
-def _options(node: Node) -> str:
-    """What can be done to a node, in the words of the command line."""
-    if node.resource_type == "metric":
-        return f"--deprecate, --remove, or --rename {node.name}:NEW"
-    if node.resource_type == "saved_query":
-        return "--drop a, --deprecate or --remove"
-    if node.resource_type == "semantic_model":
-        return "--rename a:b, --drop c, --deprecate or --remove"
-    return "--rename a:b, --drop c, --retype d:type, --add e:type, --deprecate or --remove"
-
-
-def _article(noun: str) -> str:
-    words = noun.replace("_", " ")
-    return f"an {words}" if words[:1] in "aeio" else f"a {words}"
-
-
-def _supposed(
-    project: Project, seen: Analysis, node: Node, changes: Sequence[Change]
-) -> HypotheticalChange:
-    analysed = seen.nodes[node.unique_id]
-    names = column_names(node, analysed, project.catalog.get(node.unique_id, ()))
-    dialect = dialect_of(project.metadata.adapter_type)
-    types = types_of(project, node.unique_id)
-    renamed: dict[str, str] = {}
-    dropped: dict[str, None] = {}
-    retyped: dict[str, str] = {}
-    added: dict[str, str] = {}
-    for change in changes:
-        if change.kind == "remove":
-            continue
-        if change.kind == "add":
-            name = change.column.strip()
-            option = f"--add {name}:{change.to}"
-            if not name or name.lower() in map(str.lower, added):
-                raise RippleError(f"{name!r} is no new name", option, "give each column one name")
-            added[name] = _type(name, change.to, None, dialect, option, "add")
-            continue
-        column = _column(node, names, change)
-        option = f"--{change.kind} {change.column}"
-        if change.kind == "drop":
-            dropped[column] = None
-        elif change.kind == "rename":
-            if column in renamed and renamed[column] != change.to:
-                raise RippleError(
-                    f"{column} is already renamed to {renamed[column]}", option, "give one new name"
-                )
-            if not change.to.strip():
-                raise RippleError("the new name is missing", option, f"say --rename {column}:NEW")
-            renamed[column] = change.to
-        else:
-            retyped[column] = _type(column, change.to, types.get(column.lower()), dialect, option)
-    for column in [*renamed, *retyped]:
-        if column in dropped:
-            raise RippleError(
-                f"{column} is dropped and changed at once", "--drop", "do one of the two"
-            )
-    left = {key for key, name in names.items() if name not in renamed and name not in dropped}
-    for column, to in renamed.items():
-        if to.lower() in left:
-            raise RippleError(
-                f"{node.display_name} has a column {names.get(to.lower(), to)} already",
-                f"--rename {column}:{to}",
-                "choose another name, or rename or drop the other column as well",
-            )
-        left.add(to.lower())
-    for column in added:
-        if column.lower() in left:
-            raise RippleError(
-                f"{node.display_name} has a column {names.get(column.lower(), column)} already",
-                f"--add {column}:{added[column]}",
-                "choose another name",
-            )
-    # Of what nothing reads, the analysis may not know.
-    more = [
-        name
-        for name in names.values()
-        if name not in analysed.columns and (name in renamed or name in dropped or name in retyped)
-    ]
-    return HypotheticalChange(
-        dataclasses.replace(
-            analysed,
-            columns=[*analysed.columns, *more],
-            fingerprints=[*analysed.fingerprints, *("00" for _ in more)],
-            expressions=[*analysed.expressions, *(None for _ in more)],
-        ),
-        renamed,
-        frozenset(dropped),
-        retyped,
-        any(change.kind == "remove" for change in changes),
-        added,
-    )
-
-
-def _column(node: Node, names: dict[str, str], change: Change) -> str:
-    column = names.get(change.column.strip().lower())
-    if column is not None and column != ROWS:
-        return column
-    column_names = list(names.values())
-    otherwise = "none of its columns is known: `dbt docs generate` lists them"
-    if column_names:
-        otherwise = f"it has {', '.join(column_names[:8])}"
-    raise RippleError(
-        f"{node.display_name} has no column {change.column!r}",
-        f"--{change.kind}",
-        did_you_mean(change.column, column_names, otherwise),
-    )
-
-
-def _type(
-    column: str, to: str, was: str | None, dialect: str, option: str, do: str = "retype"
-) -> str:
-    canonical = canonical_type(to, dialect) or (to if was and same_type(was, to, dialect) else None)
-    if canonical is None:
-        raise RippleError(
-            f"{to!r} is no type of {dialect}",
-            option,
-            did_you_mean(to.partition("(")[0], TYPE_NAMES, f"say --{do} {column}:TYPE"),
+def _in_relations(question: _Question) -> _Consequences:
+    """What a change of a relation or an asset does."""
+    project, seen = question.project, question.analysis
+    before = None
+    if question.assets is not None:
+        before = AssetLineage(question.assets, seen, question.cache)
+        project, seen = question.assets.whole, before.analysis
+    node = changed_relation(project, seen, question.node)
+    hypothetical = hypothetical_change(project, seen, node, question.changes)
+    comparison = _with_and_without(question, before, node.unique_id, hypothetical)
+    contract_types = _broken_contracts(project, seen, node.unique_id, hypothetical.retyped)
+    contract_types |= _refuses_new(comparison, node.unique_id) if hypothetical.added else set()
+    ripple = Ripple(comparison, [node.unique_id], contract_types)
+    affected = ripple.assets()
+    _refer_to_new(affected, hypothetical, comparison)
+    promised = _promises(comparison, node, question.changes, hypothetical, question.day)
+    breaks = any(a.severity == "breaking" for a in affected)
+    stops = bool(contract_types) or (hypothetical.gone and breaks)
+    elsewhere = Elsewhere()
+    joined = question.joined
+    if joined is not None:
+        refused = _refused_elsewhere(joined, question.analysis, node.unique_id, hypothetical)
+        changed = {node.unique_id: hypothetical}
+        elsewhere = Elsewhere(
+            joined, reached_projects(joined, comparison, ripple, changed, refused)
         )
-    if was is not None and same_type(was, to, dialect):
-        raise RippleError(f"{column} is {was} already", option, "give another type")
-    return canonical
+        for other in elsewhere.reached:
+            _refer_to_new(other.affected, hypothetical, other.comparison)
+            breaks = any(a.severity == "breaking" for a in other.affected)
+            refuses = refused(other.number, other.comparison)
+            stops = stops or bool(refuses) or (hypothetical.gone and breaks)
+        affected = elsewhere.and_here(affected)
+    return _Consequences(
+        project=project,
+        analysis=seen,
+        node=node,
+        comparison=comparison,
+        affected=affected,
+        promised=promised,
+        stops=stops,
+        gone=hypothetical.gone,
+        elsewhere=elsewhere,
+    )
+
+
+def _with_and_without(
+    question: _Question,
+    before: AssetLineage | None,
+    unique_id: str,
+    hypothetical: HypotheticalChange,
+) -> Comparison:
+    """The comparison of the project as it is with what it would be, with the assets where there are any."""
+    own, seen = question.project, question.analysis
+    changes = {unique_id: hypothetical}
+    if before is None:
+        then = analyse(own, cache=question.cache, hypothetical=changes)
+        return compare(own, own, base_analysis=seen, head_analysis=then)
+    project = before.graph.whole
+    after = carried_through(before, changes, question.cache)
+    return with_assets(
+        compare(own, own, base_analysis=seen, head_analysis=after.analysis),
+        (project, before.analysis),
+        (project, after.assets.analysis),
+    )
+
+
+def _readers(consequences: _Consequences) -> tuple[list[Breach], list[str], list[str]]:
+    """The readers that break, the data tests that will not compile, and the other tests that are affected."""
+    unique_id, elsewhere = consequences.node.unique_id, consequences.elsewhere
+    broken = [b for b in reader_breaches(consequences.comparison) if b.unique_id != unique_id]
+    broken_tests, tests = _tests(consequences.comparison)
+    if consequences.gone:  # dbt warns of a test that refers to nothing, and goes on without it
+        without = {t for t in broken_tests if unique_id in consequences.project.parents.get(t, ())}
+        broken = [b for b in broken if b.unique_id not in without]
+        broken_tests = [t for t in broken_tests if t not in without]
+        tests = sorted({*tests, *without})
+    for test in elsewhere.broken:
+        if elsewhere.nodes[test].resource_type == "test":
+            broken_tests.append(test)
+    return broken, broken_tests, tests
+
+
+def _decision(consequences: _Consequences, broken: Sequence[Breach]) -> Decision:
+    if broken or consequences.promised or consequences.stops or consequences.elsewhere.broken:
+        return "BLOCKED"
+    severities = {a.severity for a in consequences.affected}
+    if severities & {"breaking", "warning"} or any(layer_breaches(consequences.comparison)):
+        return "CAUTION"
+    return "APPROVED"
+
+
+def _advice(question: _Question, consequences: _Consequences, broken: Sequence[Breach]) -> str:
+    """What to do about it, in one sentence."""
+    comparison, elsewhere = consequences.comparison, consequences.elsewhere
+    exists_after = consequences.node.unique_id in comparison.head.nodes
+    side = comparison.head if exists_after else comparison.base
+    return recommendation(
+        consequences.node,
+        question.changes,
+        consequences.affected,
+        {**elsewhere.nodes, **side.nodes},
+        [*(b.unique_id for b in broken if b.unique_id), *elsewhere.broken],
+        newly_broken(comparison) | elsewhere.missing,
+    )
 
 
 # --- what follows ----------------------------------------------------------------------------------
@@ -572,7 +512,7 @@ def _tests(comparison: Comparison) -> tuple[list[str], list[str]]:
 def _broken_contracts(
     project: Project, seen: Analysis, unique_id: str, retyped: Iterable[str]
 ) -> set[str]:
-    """Models whose enforced contract names the type a column had, and which hand it on as it is."""
+    """Models whose enforced contract names the type a column had, and which pass it on as it is."""
     same: dict[Vertex, list[Vertex]] = {}
     for edge in seen.edges:
         if edge.subtype == "IDENTITY" and edge.parent_column != ROWS:
@@ -585,7 +525,7 @@ def _broken_contracts(
         return node is not None and node.contract_enforced
 
     starts = [(unique_id, column) for column in retyped]
-    # What dbt refuses to build hands nothing on.
+    # What dbt refuses to build passes nothing on.
     reached = reach_all(starts, same, through=lambda vertex: not is_refused(vertex))
     return {vertex[0] for vertex in reached if vertex not in starts and is_refused(vertex)}
 

@@ -40,7 +40,7 @@ class Failure(msgspec.Struct, kw_only=True):
         first_failed_at: since when it fails; the lineage tables know.
         invocation_id: of dbt's command.
         error_kind: what kind of error it was, out of a closed list; null where it is none of these.
-        dbt_message: what dbt said; null unless it was asked for and may be shown.
+        dbt_message: the message of dbt; null unless it was asked for and may be shown.
         last_passed: null where nothing at hand tells of it.
         tested: unique_id of what a test is on.
     """

@@ -54,7 +54,7 @@ class ReachedProject:
 
 @dataclass
 class _Wave:
-    """What moved in one project, to be handed on."""
+    """What changed in one project, to be passed on."""
 
     number: int
     comparison: Comparison
@@ -76,7 +76,7 @@ def reached_projects(
         joined: the projects.
         comparison: of the first project before and after the change.
         ripple: of the change, in that project.
-        hypothetical: what was supposed of its relations, where the change is not written yet.
+        hypothetical: hypothetical changes of its relations, where the change is not written yet.
         contract_types: gives the models of a project whose enforced contract will not hold.
 
     Returns:
@@ -105,7 +105,7 @@ def reached_projects(
 
 @dataclass
 class _SourceOfWave:
-    """A source, and what of its relation moved."""
+    """A source, and what of its relation changed."""
 
     unique_id: str
     builder: ProjectNode
@@ -116,7 +116,7 @@ class _SourceOfWave:
 def _readers_of(
     joined: JoinedProjects, waves: Sequence[_Wave], done: set[tuple[ProjectNode, frozenset[str]]]
 ) -> dict[int, list[_SourceOfWave]]:
-    """The sources that stand for what moved, by their project, unless that was looked at before."""
+    """The sources that stand for what changed, by their project, unless that was looked at before."""
     readers: dict[int, list[_SourceOfWave]] = {}
     for wave in waves:
         finder = None
@@ -142,7 +142,7 @@ def _handed_to(
     before: list[Analysis],
     contract_types: Callable[[int, Comparison], Collection[str]],
 ) -> _Wave | None:
-    """One of the projects, compared with itself as it is with what moved above it."""
+    """One of the projects, compared with itself as it is with what changed above it."""
     project = joined.members[number].project
     given: dict[str, Supposed] = {
         place.unique_id: joined.built(builder, before[builder.project])

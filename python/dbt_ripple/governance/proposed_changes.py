@@ -23,7 +23,7 @@ import msgspec
 
 from dbt_ripple.artifacts import did_you_mean
 from dbt_ripple.errors import RippleError
-from dbt_ripple.governance.impact import Change
+from dbt_ripple.governance.hypothetical_changes import Change
 
 
 class _Rename(msgspec.Struct, tag_field="type", tag="column_rename", forbid_unknown_fields=True):

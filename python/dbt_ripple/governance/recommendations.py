@@ -11,7 +11,7 @@ from dbt_ripple.graph.semantic_references import SEMANTIC
 from dbt_ripple.reasons import Reason, names_missing
 
 if TYPE_CHECKING:
-    from dbt_ripple.governance.impact import Change
+    from dbt_ripple.governance.hypothetical_changes import Change
 
 
 def spoken(asset: Affected, node: Node) -> str:

@@ -19,7 +19,7 @@ from dbt_ripple.graph.semantic_references import SEMANTIC, asked, list_of
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
-    from dbt_ripple.governance.impact import Change
+    from dbt_ripple.governance.hypothetical_changes import Change
 
 _LISTS: Final = {"entities": "entity", "dimensions": "dimension", "measures": "measure"}
 """The elements of a semantic model: the field they stand in, and what one is called."""

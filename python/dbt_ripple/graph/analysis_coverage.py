@@ -35,7 +35,7 @@ class AnalysisCoverage(msgspec.Struct):
         broken: those that read a column that does not exist.
         kinds: how many nodes of each resource type the project has.
         seconds: wall time of the stages ``read``, ``parse`` and ``link``.
-        assets: how many assets are declared around the project; None where none is.
+        assets: how many assets are declared; None where none is.
         notes: what the reader had to leave out or assume: the first :data:`NOTES_SHOWN` of
             ``notes_count``.
         uncompiled: how many nodes with SQL dbt has not compiled.
@@ -66,7 +66,7 @@ class AnalysisCoverage(msgspec.Struct):
 def with_assets(
     summary: AnalysisCoverage, project: Project, analysis: Analysis
 ) -> AnalysisCoverage:
-    """The coverage of a project, with the assets that are declared around it."""
+    """The coverage of a project, with the declared assets."""
     coverage = analysis_coverage(project, analysis, 0.0)
     return msgspec.structs.replace(
         coverage,

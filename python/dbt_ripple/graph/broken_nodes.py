@@ -1,6 +1,6 @@
 """Which of the names that linking cannot find an engine would not find either.
 
-Rule 5 moves every vertex of a relation as soon as a name in its query cannot be found. That errs on
+By rule 5 every vertex of a relation changes as soon as a name in its query cannot be found. That errs on
 the wide side: some engines do not look into what nothing reads, a name may be a word of the engine's
 own, and text is not all there is to a relation. *Broken* is a query only where its engine says so, so
 that has to be certain (`BrokenNodeFinder`):
@@ -12,8 +12,8 @@ that has to be certain (`BrokenNodeFinder`):
 * the engine looks at the place where the name stands, and knows nothing by it (`flow.engine_checks`);
 * the query is run: an ephemeral model's only where it is inlined.
 
-What is not broken by this may still fail to build. Of what certainly does not (`graph.unresolved_names`) nothing
-is said, and nothing moves.
+What is not broken by this may still fail to build, which is reported (*may not build*), unless it certainly builds
+(`graph.unresolved_names`): then nothing is reported and nothing changes.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class BrokenNodeFinder(LinkingMode):
 
     # -- relations whose columns are certain ----------------------------------------------------
 
-    def stand_in(self, linker: Linker, unique_id: str) -> LinkedNode | None:
+    def substitute(self, linker: Linker, unique_id: str) -> LinkedNode | None:
         """A relation whose columns its text does not tell for sure is open."""
         if self.is_certain(unique_id):
             return None

@@ -8,8 +8,8 @@ What is guaranteed:
 * **Any number of processes** read and write at the same time (SQLite's write-ahead log). What one
   process has made is written at its end, in short transactions.
 * **Bounded.** Above :data:`LIMIT` the entries that have not been used for longest go.
-* **Never in the way.** A file that is damaged, or not ours, is moved aside and made anew, which is
-  said; where nothing can be written (a read-only folder, a full disk), everything works without.
+* **Never in the way.** A file that is damaged, or not ours, is renamed and made anew, with a
+  warning; where nothing can be written (a read-only folder, a full disk), everything works without.
 
 What is not: that an entry stays. Whoever holds a key must be able to make the value again.
 """
@@ -330,7 +330,7 @@ class Cache:
                 connection.execute("rollback")
 
     def _lose(self, error: Exception) -> None:
-        """Let go of the file; a damaged one (and a foreign one) is moved aside and made anew."""
+        """Let go of the file; a damaged one (and a foreign one) is renamed and made anew."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):

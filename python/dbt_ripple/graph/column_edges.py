@@ -159,7 +159,7 @@ class Edges(Sequence[ColumnEdge], Generic[_T]):
 
 
 class WithAssetEdges(Sequence[ColumnEdge]):
-    """The edges of a project, and those of declared assets around it.
+    """The edges of a project, and those of its declared assets.
 
     Args:
         edges: the project's.

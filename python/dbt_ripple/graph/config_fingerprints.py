@@ -213,7 +213,7 @@ class ConfigFingerprints:
     def may_be_other_sql(self, node: Node) -> bool:
         """Whether a node may be built from other SQL than its compiled SQL.
 
-        It may where it asks which command runs, or looks at the warehouse and what it finds there
+        It may where it asks which command runs, or queries the warehouse and what it finds there
         decides: its own relation is there or is not.
         """
         answer = self._may_be_other_sql.get(node.unique_id)
@@ -230,7 +230,7 @@ class ConfigFingerprints:
         return answer
 
     def _asking_and_looking(self, node: Node) -> tuple[bool, bool]:
-        """Whether a node asks which command runs, and whether it may look at the warehouse."""
+        """Whether a node asks which command runs, and whether it may query the warehouse."""
         incremental = node.materialized == "incremental"
         # The same for all tests of one kind.
         code = (node.raw_code, "incremental" if incremental else "", *node.depends_on.macros)
@@ -300,7 +300,7 @@ class ConfigFingerprints:
         reads = NOTHING
         for piece in asking:
             reads |= reads_of(piece, self.macros.internal)
-        if asking:  # what it finds there, it may hand on
+        if asking:  # what it finds there, it may pass on
             for piece in pieces:
                 reads |= every_word_of(piece)
         return reads, types_in_graph(asking)
@@ -363,10 +363,10 @@ class ConfigFingerprints:
         """What each reference of a node means."""
         return References(self.project)
 
-    # -- what a build looks at --------------------------------------------------------------------
+    # -- what a build reads -------------------------------------------------------------------------
 
     def built_with(self, node: Node) -> bytes:
-        """A fingerprint of all properties by which a node may build or fail, data aside.
+        """A fingerprint of all properties by which a node may build or fail, whatever its data.
 
         A constraint, an index, a grant or a place may make a build fail, and say nothing of rows.
         """
@@ -508,7 +508,7 @@ class ConfigFingerprints:
             return
         strategy = config.get("incremental_strategy")
         if strategy is None and self.adapter_type == "spark":
-            strategy = "append"  # dbt-spark's default, which leaves unique_key aside
+            strategy = "append"  # dbt-spark's default, which ignores unique_key
         if node.resource_type == "snapshot" or strategy not in _WITHOUT_KEY:
             for name in listed(config.get("unique_key")):
                 yield "unique_key", JOIN, str(name)

@@ -93,7 +93,7 @@ def relation_of_builder(
 ) -> LinkedNode:
     """The relation with the columns, rows and fingerprints that its builder gives it.
 
-    What tells the sides of a join apart stays, so that of a join only moves what its builder moved. A
+    What tells the sides of a join apart stays, so that of a join only those columns change that its builder changed. A
     column that nothing lists counts as changed where anything of the relation did.
     """
     was, unique_id = linked.relation, linked.analysis.unique_id
@@ -133,9 +133,9 @@ def relation_of_builder(
 def relation_after(
     linked: LinkedNode, hypothetical: HypotheticalChange, dialect: str
 ) -> LinkedNode:
-    """The relation as supposed; of all its columns, those that only their use showed included.
+    """The relation as it would be; of all its columns, those that only their use showed included.
 
-    A renamed column keeps its fingerprint: whoever passes it on by ``*`` hands on the same values
+    A renamed column keeps its fingerprint: whoever passes it on by ``*`` passes on the same values
     under another name. Nothing else can be read from it than its columns.
     """
     analysed, was = hypothetical.analysed, linked.relation

@@ -21,7 +21,7 @@ from dbt_ripple.graph.unnamed_reads import CATALOG
 
 
 class IntrospectedParts(IntEnum):
-    """How much of its refs a node looks at; each sees what the ones before it see, too."""
+    """How much of its refs a node queries; each sees what the ones before it see, too."""
 
     NOTHING = 0
     NAMES = 1
@@ -33,7 +33,7 @@ class IntrospectedParts(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class WarehouseReads:
-    """What a node looks at while it compiles.
+    """What a node queries in the warehouse while it compiles.
 
     Attributes:
         parts: how much of all its refs.
@@ -53,7 +53,7 @@ NOTHING: Final = WarehouseReads(IntrospectedParts.NOTHING)
 
 
 class NamesInJinja(NamedTuple):
-    """What a node's Jinja says that may be the name of a relation which it looks at.
+    """What a node's Jinja says that may be the name of a relation which it queries.
 
     Attributes:
         dotted: names with a schema.
@@ -116,7 +116,7 @@ _SIGNS: Final = (
     "run_query",
     "statement",
 )
-"""One of these is in every text that looks at the warehouse by itself."""
+"""One of these is in every text that queries the warehouse by itself."""
 
 _METHOD: Final = re.compile(r"\badapter\s*\.\s*(\w+)|\badapter\b(?!\s*\.)")
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
@@ -127,7 +127,7 @@ _COLUMN_VALUES: Final = re.compile(
 
 
 class Introspection:
-    """What each node of one project looks at while it compiles."""
+    """What each node of one project queries while it compiles."""
 
     def __init__(self, project: Project, macros: Macros) -> None:
         self.macros = macros
@@ -137,7 +137,7 @@ class Introspection:
         self._named: dict[tuple[str, ...], NamesInJinja] = {}
 
     def of(self, node: Node) -> WarehouseReads:
-        """What a node looks at, as far as its own Jinja and the macros it reaches tell."""
+        """What a node queries, as far as its own Jinja and the macros it reaches tell."""
         code = node.raw_code, *node.depends_on.macros  # the same for all tests of one kind
         reads = self._of.get(code)
         if reads is None:
@@ -269,7 +269,7 @@ _DEPTH: Final = {"if": 1, "for": 1, "endif": -1, "endfor": -1}
 
 
 def _introspected_parts(inside: str) -> tuple[IntrospectedParts, bool]:
-    """What a piece of Jinja, taken alone, may look at, and whether it asks if relations exist."""
+    """What a piece of Jinja, taken alone, may query, and whether it asks if relations exist."""
     if not any(sign in inside for sign in _SIGNS):
         return IntrospectedParts.NOTHING, False
     plain = _LITERAL.sub("''", inside)

@@ -74,7 +74,7 @@ LOOKS_AT_IT: Final = (
     *("adapter", "context", "get_columns_in_relation", "get_relation", "load_cached_relation"),
     *("load_relation", "run_query", "statement"),
 )
-"""One of these is in every text that looks at the warehouse by itself."""
+"""One of these is in every text that queries the warehouse by itself."""
 _LOOKS_AT_IT: Final = re.compile(
     rf"\badapter\s*\.\s*(?!dispatch\b|quote|type\b)\w|\b(?:{'|'.join(LOOKS_AT_IT[1:])})\b"
 )
@@ -315,7 +315,7 @@ def argument(inside: str, name: str) -> str | None:
 def looks_and_itself(
     text: str, name: str, *, as_incremental: bool = False, of_test: bool = False
 ) -> tuple[bool, bool]:
-    """Whether a piece of Jinja looks at the warehouse, and whether it names the relation it builds.
+    """Whether a piece of Jinja queries the warehouse, and whether it names the relation it builds.
 
     What does both may write other SQL where that relation is not there yet, or is another.
 

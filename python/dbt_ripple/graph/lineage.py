@@ -43,10 +43,10 @@ class NodeAnalysis:
     Attributes:
         order: fingerprint of its outermost ORDER BY, empty without one: rows and columns are the
             same in any order, but a reader that takes the first of them is not.
-        introspects: the relations its Jinja or its hooks look at besides its query (rule 11).
+        introspects: the relations its Jinja or its hooks query besides its query (rule 11).
         incidental: fingerprint of what else that order may come of (`flow.relation.Relation`).
         unresolved_names: the names in its query that are not there, where its engine does not mind.
-        introspection_fingerprint: fingerprint of what it looks at besides its query; empty for nothing.
+        introspection_fingerprint: fingerprint of what it queries besides its query; empty for nothing.
     """
 
     unique_id: str

@@ -18,7 +18,7 @@ import hashlib
 import itertools
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -148,17 +148,7 @@ def build_rows(
         """The column as its own row spells it; one that nobody else knows of gets a row too."""
         return name if name == ROWS else names[unique_id].setdefault(name.lower(), name)
 
-    column_edges = [
-        ColumnEdgeRow(id_, *edge)
-        for edge in dict.fromkeys(
-            edge._replace(
-                parent_column=column(edge.parent_id, edge.parent_column),
-                child_column=column(edge.child_id, edge.child_column),
-            )
-            for edge in analysis.edges
-            if edge.parent_id in names and edge.child_id in names
-        )
-    ]
+    column_edges = _column_edge_rows(id_, analysis, names, column)
     test_columns = [
         TestColumnRow(id_, *read)
         for read in dict.fromkeys(
@@ -178,7 +168,6 @@ def build_rows(
     context = ProjectContext(project)
     keys = _relation_keys(context)
     test_fingerprints = outcome_fingerprints(context, analysis.tests)
-    metadata = project.metadata
     rows: dict[str, list[msgspec.Struct]] = {
         "nodes": [
             _node_row(
@@ -212,48 +201,19 @@ def build_rows(
         ],
         "column_edges": list(column_edges),
         "test_columns": list(test_columns),
-        "run_results": [
-            RunResultRow(
-                snapshot_id=id_,
-                invocation_id=result.invocation_id,
-                unique_id=result.unique_id,
-                status=result.status,
-                execution_time=result.execution_time,
-                started_at=result.started_at,
-                completed_at=result.completed_at,
-                rows_affected=result.rows_affected,
-                failures=result.failures,
-                message=result.message,
-            )
-            for result in sorted(project.executed, key=lambda result: result.unique_id)
-        ],
+        "run_results": list(_run_result_rows(id_, project)),
         "node_closure": list(closure_rows),
-        "pii_columns": [
-            PiiColumnRow(
-                snapshot_id=id_,
-                unique_id=pii_column.unique_id,
-                column_name=names[pii_column.unique_id].get(
-                    pii_column.column.lower(), pii_column.column
-                ),
-                pii=pii_column.pii,
-                origin=pii_column.origin,
-                reason=pii_column.reason,
-                source_id=pii_column.source_id,
-                source_column=pii_column.source_column,
-                path=SEPARATOR.join(pii_column.path),
-            )
-            for pii_column in pii_columns(project, analysis)
-        ],
+        "pii_columns": list(_pii_rows(id_, project, analysis, names)),
         "snapshots": [
             SnapshotRow(
                 snapshot_id=id_,
                 project_name=project.name,
-                dbt_version=metadata.dbt_version,
-                dbt_schema_version=metadata.dbt_schema_version or None,
-                adapter_type=metadata.adapter_type,
+                dbt_version=project.metadata.dbt_version,
+                dbt_schema_version=project.metadata.dbt_schema_version or None,
+                adapter_type=project.metadata.adapter_type,
                 ripple_version=__version__,
-                invocation_id=metadata.invocation_id,
-                generated_at=metadata.generated_at,
+                invocation_id=project.metadata.invocation_id,
+                generated_at=project.metadata.generated_at,
                 loaded_at=loaded_at or datetime.now(UTC),
                 git_sha=git_sha,
                 target_name=target_name or _text(project.run_args.get("target")),
@@ -261,6 +221,58 @@ def build_rows(
         ],
     }
     return LineageSnapshot(id_, {table: rows[table] for table in TABLES}, depth)
+
+
+def _column_edge_rows(
+    id_: str,
+    analysis: Analysis,
+    names: Mapping[str, Mapping[str, str]],
+    column: Callable[[str, str], str],
+) -> list[ColumnEdgeRow]:
+    """Each edge once, under the names that `column` gives its ends."""
+    edges = (
+        edge._replace(
+            parent_column=column(edge.parent_id, edge.parent_column),
+            child_column=column(edge.child_id, edge.child_column),
+        )
+        for edge in analysis.edges
+        if edge.parent_id in names and edge.child_id in names
+    )
+    return [ColumnEdgeRow(id_, *edge) for edge in dict.fromkeys(edges)]
+
+
+def _run_result_rows(id_: str, project: Project) -> Iterator[RunResultRow]:
+    for result in sorted(project.executed, key=lambda result: result.unique_id):
+        yield RunResultRow(
+            snapshot_id=id_,
+            invocation_id=result.invocation_id,
+            unique_id=result.unique_id,
+            status=result.status,
+            execution_time=result.execution_time,
+            started_at=result.started_at,
+            completed_at=result.completed_at,
+            rows_affected=result.rows_affected,
+            failures=result.failures,
+            message=result.message,
+        )
+
+
+def _pii_rows(
+    id_: str, project: Project, analysis: Analysis, names: Mapping[str, Mapping[str, str]]
+) -> Iterator[PiiColumnRow]:
+    for pii_column in pii_columns(project, analysis):
+        column = pii_column.column
+        yield PiiColumnRow(
+            snapshot_id=id_,
+            unique_id=pii_column.unique_id,
+            column_name=names[pii_column.unique_id].get(column.lower(), column),
+            pii=pii_column.pii,
+            origin=pii_column.origin,
+            reason=pii_column.reason,
+            source_id=pii_column.source_id,
+            source_column=pii_column.source_column,
+            path=SEPARATOR.join(pii_column.path),
+        )
 
 
 def git_commit(folder: Path) -> str | None:

@@ -402,7 +402,7 @@ class LineageJudge:
         child = (edge.child_id, edge.child_column.lower())
         parent = (edge.parent_id, edge.parent_column.lower())
         of = self._parents.setdefault(child, {})
-        # A value that is handed on in two ways is masked only if both mask it.
+        # A value that is passed on in two ways is masked only if both mask it.
         masked = edge.masking and of.get(parent, (certain, True))[1]
         of[parent] = (certain, masked)
 

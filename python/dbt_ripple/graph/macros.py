@@ -28,7 +28,7 @@ INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)}
 """Packages that come with dbt and its adapters."""
 
 APPLY_TAGS: Final = "macro.dbt_ripple.apply_tags"
-"""The package's post-hook. It looks at the warehouse, and changes properties of a relation: never its
+"""The package's post-hook. It queries the warehouse, and changes properties of a relation: never its
 rows, nor what its SQL compiles to."""
 
 OWN: Final = "dbt_ripple"

@@ -322,7 +322,7 @@ def as_configured(node: Node, name: str, value: Any) -> Any:
             if not tag.lstrip().startswith("config") or name not in tag:
                 continue
             written = argument(tag, name)
-            # Where the name is not found it may be in a dict that is handed on whole.
+            # Where the name is not found it may be in a dict that is passed on whole.
             if _BY_TARGET.search(tag if written is None else written):
                 return normalised("{{" + (tag if written is None else written) + "}}")
     return value

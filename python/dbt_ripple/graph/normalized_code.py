@@ -20,8 +20,8 @@ def code_of(node: Node) -> str:
 def same_program(code: str) -> str:
     """A text that is equal for two pieces of Python that are the same program.
 
-    Comments and layout are gone from it; indentation, operators and strings are not. What is no
-    Python stands for itself.
+    Comments and layout are gone from it; indentation, operators and strings are not. A text that is no
+    Python is returned as it is.
 
     Example:
         >>> same_program("a = 7 // 2  # half") == same_program("a=(7//2)")

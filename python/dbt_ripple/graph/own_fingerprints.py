@@ -1,9 +1,9 @@
 """Own fingerprints: what a node itself makes of its parents, whatever these hold.
 
-A column's fingerprint moves if anything does that it is made of. Its own fingerprint is computed in the
-same way, but over parents of which only the names count: it moves with the node's query, its
+A column's fingerprint changes if anything does that it is made of. Its own fingerprint is computed in the
+same way, but over parents of which only the names count: it changes with the node's query, its
 settings and what belongs to it (macros, variables, functions, hooks), not with what is above it. So
-where both moved, the change was made here, and where only the fingerprint did, it was made above.
+where both changed, the change was made here, and where only the fingerprint did, it was made above.
 
 A column of a parent that has another name is another column here, with equal values, too.
 """

@@ -45,7 +45,8 @@ _TRACES: Final = 4
 """How many ways to link one query are kept; a pull request has two."""
 
 Note = tuple[str, str, str, str]
-"""A column of a leaf that only its use shows: unique_id, key, name, the name it was noted under."""
+"""A column of a source, or another node without a query, that only its use shows: unique_id, key, name, the name
+it was noted under."""
 
 
 class TableResolver(Protocol):
@@ -58,10 +59,20 @@ class TableResolver(Protocol):
         """A digest of that relation; None where a digest cannot say all of it."""
 
     def noting(self) -> AbstractContextManager[dict[Note, None]]:
-        """Gather the columns of leaves that only their use shows, in order."""
+        """Gather the columns of nodes without a query that only their use shows, in order."""
 
     def repeat(self, note: Note) -> bool:
         """Note such a column again; False where it comes out under another name."""
+
+
+class _CachedRows(msgspec.Struct, array_like=True, gc=False):
+    """A `RowSet` without its dependencies."""
+
+    fp: bytes
+    side_key: bytes
+    joins: tuple[bytes, ...]
+    order: bytes
+    incidental: bytes
 
 
 class _CachedRelation(msgspec.Struct, array_like=True, gc=False):
@@ -72,11 +83,7 @@ class _CachedRelation(msgspec.Struct, array_like=True, gc=False):
     fps: list[bytes]
     of: list[Key]
     deps: list[PackedDeps]
-    rows_fp: bytes
-    side_key: bytes
-    joins: tuple[bytes, ...]
-    order: bytes
-    incidental: bytes
+    rows: _CachedRows
     missing: list[str]
     unknown: Reason | None
     fields: dict[str, Fields]
@@ -291,11 +298,7 @@ def _packed(linked: Linked) -> _CachedRelation:
         fps=relation.fps,
         of=list(of),
         deps=deps,
-        rows_fp=rows.fp,
-        side_key=rows.side_key,
-        joins=rows.joins,
-        order=rows.order,
-        incidental=rows.incidental,
+        rows=_CachedRows(rows.fp, rows.side_key, rows.joins, rows.order, rows.incidental),
         missing=linked.missing,
         unknown=linked.unknown,
         fields=relation.fields,
@@ -303,13 +306,12 @@ def _packed(linked: Linked) -> _CachedRelation:
 
 
 def _linked(stored: _CachedRelation) -> Linked:
-    *deps, rows = unpack_deps(stored.of, stored.deps)
+    *deps, rows_deps = unpack_deps(stored.of, stored.deps)
+    rows = stored.rows
     keys = stored.keys if stored.keys is not None else stored.names
     relation = Relation(
         list(map(OutputColumn, stored.names, keys, stored.fps, deps)),
-        RowSet(
-            stored.rows_fp, rows, stored.side_key, stored.joins, stored.order, stored.incidental
-        ),
+        RowSet(rows.fp, rows_deps, rows.side_key, rows.joins, rows.order, rows.incidental),
     )
     relation.fields = stored.fields
     return Linked(relation, stored.missing, stored.unknown)

@@ -103,7 +103,7 @@ class SeedFiles:
         return self._parsed[key]
 
     def columns(self, node: Node) -> dict[str, SeedColumn]:
-        """What the file of a seed proves of its columns, by name; those of which it proves nothing aside."""
+        """What the file of a seed proves of its columns, by name, without those of which it proves nothing."""
         content = self.content(node)
         rows = _rows(content, node) if content is not None else None
         if not rows or any(len(row) != len(rows[0]) for row in rows):
@@ -148,7 +148,7 @@ def checksum(node: Node) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)
 def _former(file: Path, kind: str, wanted: str) -> bytes | None:
-    """What the file held in the last commit in which it had the checksum."""
+    """The content of the file in the last commit in which it had the checksum."""
     if kind not in hashlib.algorithms_available:
         return None
     return next((c for c in revisions(file) if _digests(c, kind, wanted)), None)

@@ -124,7 +124,7 @@ def filter_sql(template: str) -> tuple[str, list[SemanticReference]] | None:
     elements: list[SemanticReference] = []
     unread = False
 
-    def stand_in(match: re.Match[str]) -> str:
+    def as_placeholder(match: re.Match[str]) -> str:
         nonlocal unread
         element = asked(match[1])
         if element is None:
@@ -134,7 +134,7 @@ def filter_sql(template: str) -> tuple[str, list[SemanticReference]] | None:
             elements.append(element)
         return placeholder(elements.index(element))
 
-    sql = _TEMPLATE.sub(stand_in, template)
+    sql = _TEMPLATE.sub(as_placeholder, template)
     return None if unread or _OTHER_JINJA.search(sql) else (sql, elements)
 
 

@@ -74,7 +74,7 @@ class TargetFolder:
             object in both; if that side is `late`, what both manifests say alike, too.
 
     Attributes:
-        declared: the assets around the project, as far as they were asked for.
+        declared: the declared assets, as far as they were asked for.
 
     Raises:
         RippleError: the folder or the manifest is missing, or a file cannot be read.

@@ -1,4 +1,4 @@
-"""What there is to say of a data test, whoever is told: its kind, severity, arguments, column and limit."""
+"""What every catalogue gets of a data test: its kind, severity, arguments, column and limit."""
 
 from __future__ import annotations
 

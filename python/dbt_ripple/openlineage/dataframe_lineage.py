@@ -1,7 +1,7 @@
 """What a Spark DataFrame reads, and of which columns its columns are made.
 
 Guarantees: nothing is run, the plan is only analysed (as `df.schema` does), and what is not known is
-said: `PlanGapError` for a plan with a node that `plan_lineage` does not know, or with a relation that has
+an error: `PlanGapError` for a plan with a node that `plan_lineage` does not know, or with a relation that has
 no name outside Spark (a query over JDBC, data of Python). Names are OpenLineage's, as the listener
 openlineage-spark gives them: the place of a table's files, with its name in the catalog as a symlink.
 """

@@ -132,7 +132,7 @@ class Parent:
 
 
 def parent_in(environment: Mapping[str, str]) -> Parent | None:
-    """The run that started this process, as orchestrators hand it on.
+    """The run that started this process, as orchestrators pass it on.
 
     It is in ``OPENLINEAGE_CONTEXT`` (JSON), or in ``OPENLINEAGE_PARENT_ID`` and
     ``OPENLINEAGE_ROOT_PARENT_ID`` (``namespace/job/run id``), which Airflow's

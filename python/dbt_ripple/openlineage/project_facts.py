@@ -1,4 +1,4 @@
-"""What a project says of its relations and of who made them, whoever is told."""
+"""What every catalogue gets of a project's relations and of who made them."""
 
 from __future__ import annotations
 

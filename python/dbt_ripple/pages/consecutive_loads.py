@@ -125,7 +125,7 @@ class LoadPair:
 
     Attributes:
         changes: every definition that differs.
-        edges: by which what moved was handed on, from what reads to what is read (``int_moved_edges``).
+        edges: by which what moved was passed on, from what reads to what is read (``int_moved_edges``).
     """
 
     def __init__(self, base: Load, head: Load) -> None:
@@ -239,7 +239,7 @@ class LoadPair:
         return len(reached | self._consumers(gone))
 
     def _consumers(self, changed: set[Vertex]) -> set[str]:
-        """Consumers of what moved: of the columns they declare to read, or of any if they declare none."""
+        """Consumers of what changed: of the columns they declare to read, or of any if they declare none."""
         read: dict[tuple[str, str], set[str]] = {}
         for edge in self.base.column_edges:
             child = self.base.nodes.get(edge.child_id)

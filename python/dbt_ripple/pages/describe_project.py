@@ -73,7 +73,7 @@ def describe_project(
     column_children: dict[Vertex, list[Vertex]] = {}
     for link in links:
         column_children.setdefault(link.parent, []).append(link.child)
-    around = _Around(ids, edges)
+    neighbours = _Neighbours(ids, edges)
     runs = _Runs([*earlier, project])
     tests = _tests(project, runs, cast("list[TestColumnRow]", rows["test_columns"]))
     tests_of, tests_of_columns = _tests_of(project, tests, ids)
@@ -81,7 +81,7 @@ def describe_project(
         unique_id: sum((_slo(tests[test]) for test in of if tests[test].is_slo), Slos())
         for unique_id, of in tests_of.items()
     }
-    below = count_below(around.children, of=lambda unique_id: unique_id)
+    below = count_below(neighbours.children, of=lambda unique_id: unique_id)
     below_columns = count_below(column_children, of=lambda vertex: vertex[0])
     pii = {(p.unique_id, p.column.lower()): p for p in pii_columns(project, analysis)}
     fresh = {result.unique_id: result for result in project.freshness}
@@ -126,8 +126,8 @@ def describe_project(
                 _column(row, column, pii, tests_of_columns, below_columns)
                 for column in columns.get(unique_id, ())
             ),
-            parents=tuple(around.parents.get(unique_id, ())),
-            children=tuple(around.children.get(unique_id, ())),
+            parents=tuple(neighbours.parents.get(unique_id, ())),
+            children=tuple(neighbours.children.get(unique_id, ())),
             tests=tuple(tests_of.get(unique_id, ())),
             last_run=runs.last(unique_id),
             last_success=runs.succeeded.get(unique_id),
@@ -165,7 +165,7 @@ def describe_project(
     )
 
 
-class _Around:
+class _Neighbours:
     """Parents and children of each node, tests left out."""
 
     def __init__(self, ids: set[str], edges: Iterable[EdgeRow]) -> None:

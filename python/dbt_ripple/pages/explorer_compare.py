@@ -91,7 +91,7 @@ def compared(
     """What the page says of a change.
 
     Args:
-        comparison: of base and head, with what is declared around them.
+        comparison: of base and head, with their declared assets.
         difference: of it.
         selection: the tests that it can break.
         document: of head.

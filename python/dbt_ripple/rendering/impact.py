@@ -10,7 +10,8 @@ from dbt_ripple.rendering.escaping import code, prose, styled
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.governance.affected_assets import Affected
-    from dbt_ripple.governance.impact import Change, ImpactReport
+    from dbt_ripple.governance.hypothetical_changes import Change
+    from dbt_ripple.governance.impact import ImpactReport
 
 
 _WORDS: Final = {

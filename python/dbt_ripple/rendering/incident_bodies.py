@@ -8,7 +8,7 @@ that hold personal data (`sendable`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -276,11 +276,3 @@ def _cut(text: str, longest: int) -> str:
 
 def _units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
-
-
-BODIES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
-    "slack": slack_body,
-    "pagerduty": pagerduty_body,
-    "webhook": webhook_body,
-}
-"""What is sent where."""

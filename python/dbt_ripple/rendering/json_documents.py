@@ -45,7 +45,7 @@ class AnalyzeDocument(msgspec.Struct, kw_only=True):
         columns: of all relations.
         edges: between them.
         seconds: wall time by stage.
-        assets: how many assets are declared around the project; there where any is.
+        assets: how many assets are declared; there where any is.
     """
 
     models: int
@@ -129,7 +129,7 @@ class GateDocument(msgspec.Struct, kw_only=True):
         blast_radius: how many assets break or may change.
         findings: by rule, then by node and column.
         affected: these, and those that only stand below them (severity info), nearest first.
-        removed: unique_ids of what base has and head has not, sources and tests aside, ordered by id.
+        removed: unique_ids of what base has and head has not, except sources and tests, ordered by id.
         selection: the tests the change can break, with ``--with select``.
         results: dbt's status of what was built and run, by unique_id, with ``--run``.
     """

@@ -69,7 +69,7 @@ class Places:
             unique_id: the node it is about.
             column: the column it is about.
             rule: the rule of the gate.
-            missing: the names it looks for in vain.
+            missing: the names it cannot find.
         """
         node = None
         if unique_id is not None:

@@ -164,7 +164,7 @@ def _why(
 
 
 def _gone_in_inlined(unfound: MissingNames, model: str) -> list[RemovedColumn]:
-    """What the ephemeral models that a relation inlines look for in vain."""
+    """The names that the ephemeral models inlined into a relation cannot find."""
     head = unfound.comparison.head
     return [
         gone

@@ -12,12 +12,12 @@ the next level again.
 A reader stops only if all of this holds:
 
 * It is unchanged: its compiled SQL, its settings, and the result of its analysis. A node that may
-  no longer build (see `selection.models_to_build`), or that runs for another reason than a moved column,
+  no longer build (see `selection.models_to_build`), or that runs for another reason than a changed column,
   is built in any case.
 * It gives the same bag of rows for the same bags as input (`flow.determinism`). If it depends on an
   order, what it reads has to be equal in order, too, which only tables of DuckDB show.
 * For each rebuilt relation that it reads, the columns it reads were compared and are equal, with
-  names and types; and nothing else that it reads has moved.
+  names and types; and nothing else that it reads has changed.
 
 And a relation counts as equal only if every build of it gives the same result: not if it is
 incremental or a snapshot, has hooks, cannot be analysed, or asks for the time or for a random
@@ -307,7 +307,7 @@ class Cutoff:
     # -- what a reader is ---------------------------------------------------------------------------
 
     def own(self, unique_id: str) -> str | None:
-        """Why a model or test is built or run whatever it reads; None where only that moved it."""
+        """Why a model or test is built or run whatever it reads; None where only that changed it."""
         if unique_id not in self._own:
             self._own[unique_id] = self._own_reason(unique_id)
         return self._own[unique_id]

@@ -12,9 +12,9 @@ class ImpactPaths:
     """The paths along which the changes of a comparison spread.
 
     Attributes:
-        predecessors: each moved vertex with the one before it on a shortest way; None where a change
+        predecessors: each changed vertex with the one before it on a shortest way; None where a change
             began.
-        reads: the nearest moved vertex each test reads that `of_tests` was asked of.
+        reads: the nearest changed vertex each test reads that `of_tests` was asked of.
     """
 
     def __init__(self, comparison: Comparison) -> None:

@@ -1,7 +1,7 @@
 """What CI must build, because only building shows what no fingerprint does (rule 13).
 
 A fingerprint says whether data can differ, not whether a build succeeds. So these are built,
-besides relations of which a vertex moved:
+besides relations of which a vertex changed:
 
 * A relation that was edited and means the same: an engine may evaluate the operands of an AND in
   their new order, and an error in a CTE that nothing reads is an error all the same.
@@ -9,7 +9,7 @@ besides relations of which a vertex moved:
   nobody reads: with another type it may not compile.
 * A relation that is built in another way: another materialization, constraint, index, grant or
   location. `graph.node_properties` says what a build depends on.
-* A relation whose rows come in another order, if something that moved reads them: it is the same
+* A relation whose rows come in another order, if something that changed reads them: it is the same
   bag of rows, but a reader that takes the first of them takes another one.
 * A user-defined function that is new or gives other values: what calls it is built anew, and would
   call base's.
@@ -30,7 +30,7 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import NAMING, ConfigFingerprints
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.macros import dispatched
-from dbt_ripple.graph.traversal import reach
+from dbt_ripple.graph.traversal import reach, reach_all
 from dbt_ripple.reasons import Code, Reason
 
 BUILT = frozenset({"model", "seed", "snapshot", "function"})
@@ -62,7 +62,7 @@ def changed_functions(comparison: Comparison) -> Iterator[str]:
 
 
 def reordered(comparison: Comparison) -> Iterator[str]:
-    """The nodes that pass on their rows in another order to something that moved."""
+    """The nodes that pass on their rows in another order to something that changed."""
     before, now = comparison.base_analysis, comparison.head_analysis
     others = [
         unique_id
@@ -167,7 +167,7 @@ def edited_alike(comparison: Comparison) -> list[str]:
 def naming_changed_columns(
     comparison: Comparison, resource_types: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """The nodes that name a changed column of a relation they read, though no vertex of theirs moved.
+    """The nodes that name a changed column of a relation they read, though no vertex of theirs changed.
 
     Also one that is gone, where its engine does not look into that part of the query.
 
@@ -250,7 +250,7 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
             chosen[unique_id] = Code.TEXT_CHANGED()
     named = [n for n in naming_changed_columns(comparison, ("test",)) if n[0] not in running]
     if named:
-        # A name that the test makes something of is seen: the column it stands for has not moved.
+        # A name that the test makes something of is seen: the column it stands for has not changed.
         read = {(test, c.lower()) for test, _, c in comparison.head_analysis.test_columns}
         for test, parent, column in named:
             if (test, column.lower()) not in read:
@@ -280,7 +280,7 @@ def rewritten(comparison: Comparison, unique_ids: Iterable[str]) -> Iterator[str
 
 
 def edited_ephemerals(comparison: Comparison) -> list[str]:
-    """The ephemeral models of head of which a vertex moved, or that are in other words."""
+    """The ephemeral models of head of which a vertex changed, or that are in other words."""
     nodes = comparison.head.nodes
     touched = dict.fromkeys([*comparison.changed, *edited_alike(comparison)])
     return [u for u in touched if u in nodes and nodes[u].is_ephemeral]
@@ -288,22 +288,12 @@ def edited_ephemerals(comparison: Comparison) -> list[str]:
 
 def inlined_by(project: Project, ephemeral: str) -> tuple[set[str], set[str]]:
     """The relations, and the tests, whose queries hold the text of an ephemeral model."""
-    relations: set[str] = set()
-    tests: set[str] = set()
-    seen = {ephemeral}
-    ahead = [ephemeral]
-    while ahead:
-        for child in project.children.get(ahead.pop(), ()):
-            if child in seen:
-                continue
-            seen.add(child)
-            node = project.nodes[child]
-            if node.resource_type == "test":
-                tests.add(child)
-            elif node.is_ephemeral:
-                ahead.append(child)
-            elif node.resource_type in BUILT:
-                relations.add(child)
+    nodes = project.nodes
+    readers = reach_all([ephemeral], project.children, through=lambda u: nodes[u].is_ephemeral)
+    tests = {u for u in readers if nodes[u].resource_type == "test"}
+    relations = {
+        u for u in readers if nodes[u].resource_type in BUILT and not nodes[u].is_ephemeral
+    }
     return relations, tests
 
 

@@ -58,11 +58,11 @@ def proven_tests(
 
     Args:
         comparison: of base and head.
-        impacted: tests that are as they were, and of which something they read has moved.
+        impacted: tests that are as they were, and of which something they read has changed.
         assume_passed: take all of base's tests as passed, without a row, where the state does not
             tell.
         runs: whether a test is run if it is selected; by default all are. A test that is not, is
-            no ground unless it did not move.
+            no reason to leave another out, unless it did not change.
         built: the models and seeds that are built anew.
         cache: where lowered queries may be found.
 
@@ -144,7 +144,7 @@ class _Proofs:
         self.built = built
         self.failed = {r.unique_id for r in base.run_results if r.status in ("fail", "warn")}
         before, now = comparison.base_analysis, comparison.head_analysis
-        unmoved = frozenset(
+        unchanged = frozenset(
             unique_id
             for unique_id, analysed in now.nodes.items()
             if unique_id not in comparison.changed
@@ -161,14 +161,14 @@ class _Proofs:
         columns = base.types
 
         def of_unmoved(unique_id: str) -> Iterable[CatalogColumn]:
-            return columns.get(unique_id, ()) if unique_id in unmoved else ()
+            return columns.get(unique_id, ()) if unique_id in unchanged else ()
 
         loaded = self.loaded_on_base()
-        # What moved is loaded anew, or CI is red.
+        # What changed is loaded anew, or CI is red.
         loaded_on_head = [
             node.unique_id
             for node in head.of_type("seed")
-            if node.unique_id in built or (node.unique_id in loaded and node.unique_id in unmoved)
+            if node.unique_id in built or (node.unique_id in loaded and node.unique_id in unchanged)
         ]
         contexts = []
         for context, analysis in (
@@ -180,12 +180,12 @@ class _Proofs:
                 context = ProjectContext(side.having(nodes=side.nodes | filtered))
             contexts.append(context)
         self.base = FactMode(
-            ComparedSide.of(contexts[0], before, unmoved, cache, seeds.base),
+            ComparedSide.of(contexts[0], before, unchanged, cache, seeds.base),
             Evidence(self.empty, lambda u: columns.get(u, ()), settled, loaded),
             known_constraints,
         )
         self.head = FactMode(
-            ComparedSide.of(contexts[1], now, unmoved, cache, seeds.head),
+            ComparedSide.of(contexts[1], now, unchanged, cache, seeds.head),
             Evidence(self.holds_on_head, of_unmoved, settled, loaded_on_head),
             known_constraints,
         )
@@ -193,7 +193,7 @@ class _Proofs:
         self.repeating: set[str] = set()
         """The tests that are proven because another one finds all that they could."""
         # What their columns are once they are built, compiled SQL does not tell (rule 11), unless
-        # they are settled. What they look at enters each column: where none moved, that did not.
+        # they are settled. What they query enters each column: where none changed, that did not.
         self.blurred = {
             unique_id
             for unique_id, change in comparison.changed.items()
@@ -220,9 +220,9 @@ class _Proofs:
     def settled(self) -> Iterator[str]:
         """The nodes and tests that query the warehouse, and whose compiled SQL is what will run.
 
-        What they look at is the same on both sides, and it was there when head was compiled: where
+        What they query is the same on both sides, and it was there when head was compiled: where
         its relations have base's names, as base has built them; else head's SQL is base's. Where
-        head looks at more than base did, its SQL shows that it was there.
+        head queries more than base did, its SQL shows that it was there.
         """
         comparison = self.comparison
         base, head = comparison.base, comparison.head
@@ -265,7 +265,7 @@ class _Proofs:
                         yield unique_id
 
     def was_there(self, unique_id: str) -> bool:
-        """Whether head's SQL shows that what the node looks at was there, and it has not moved.
+        """Whether head's SQL shows that what the node queries was there, and it has not changed.
 
         A relation that was not there has no columns: SQL that is made of them reads none, or ``*``.
         """
@@ -299,7 +299,7 @@ class _Proofs:
         return self.rows(test) == 0 and _counts_rows(self.comparison.base.nodes[test])
 
     def running(self, test: str) -> bool:
-        """Whether a test of head is to run, unless it is proven: its query or what it reads moved."""
+        """Whether a test of head is to run, unless it is proven: its query or what it reads changed."""
         if test in self.impacted:
             return True
         now = self.comparison.head_analysis.tests.get(test)
@@ -322,7 +322,7 @@ class _Proofs:
 
     def proven(self, tests: list[str]) -> list[ProvenTest]:
         """Which of these tests are proven."""
-        # Base first: its catalog has the types of columns in relations that moved, and a column of
+        # Base first: its catalog has the types of columns in relations that changed, and a column of
         # the same fingerprint has the same type on head.
         for test in tests:
             if self.rows(test) is not None:
@@ -333,15 +333,17 @@ class _Proofs:
             if argument is not None:
                 arguments[test] = argument
         self.repeat(tests, arguments)
-        lookers = self.lookers(arguments)
-        grounds = {test: self.grounds(test, arguments) for test in arguments}
+        executed_by = self.executed_by(arguments)
+        supporting = {test: self.supporting_tests(test, arguments) for test in arguments}
         of_head = self.comparison.head_analysis.tests
         return [
             ProvenTest(
                 unique_id=test,
-                reason=self.in_words(argument, arguments, lookers.get(test, {})),
+                reason=self.in_words(argument, arguments, executed_by.get(test, {})),
                 facts=sorted(
-                    grounds[test].union(u for u in lookers.get(test, {}).values() if u in of_head)
+                    supporting[test].union(
+                        u for u in executed_by.get(test, {}).values() if u in of_head
+                    )
                 ),
             )
             for test, argument in arguments.items()
@@ -533,23 +535,23 @@ class _Proofs:
                     ahead.append(parent)
                     yield parent
 
-    def grounds(self, test: str, proven: dict[str, _Argument]) -> set[str]:
+    def supporting_tests(self, test: str, proven: dict[str, _Argument]) -> set[str]:
         """The tests that a proven test rests on, none of them proven."""
         tests: set[str] = set()
         looked: set[str] = set()
         ahead = [test]
         while ahead:
             for step in proven[ahead.pop()].steps:
-                for grounding_test in step.tests - looked:
-                    looked.add(grounding_test)
-                    if grounding_test in proven:
-                        ahead.append(grounding_test)
+                for supporting_test in step.tests - looked:
+                    looked.add(supporting_test)
+                    if supporting_test in proven:
+                        ahead.append(supporting_test)
                     else:
-                        tests.add(grounding_test)
+                        tests.add(supporting_test)
         return tests
 
     def in_words(
-        self, argument: _Argument, proven: dict[str, _Argument], lookers: dict[str, str]
+        self, argument: _Argument, proven: dict[str, _Argument], executed_by: dict[str, str]
     ) -> Reason:
         """The argument, one part for each fact it uses."""
         parts: list[str | Reason] = []
@@ -565,23 +567,23 @@ class _Proofs:
         elif not parts:
             parts.append(Code.SAME_ROWS())
         nodes = self.comparison.head.nodes
-        for looking, views in groupby(lookers, key=lookers.__getitem__):
-            is_test = nodes[looking].resource_type == "test"
+        for executing, views in groupby(executed_by, key=executed_by.__getitem__):
+            is_test = nodes[executing].resource_type == "test"
             code = Code.TEST_SHOWS if is_test else Code.TABLE_SHOWS
             names = [nodes[view].display_name for view in views]
-            parts.append(code(name=nodes[looking].name, views=[*names]))
+            parts.append(code(name=nodes[executing].name, views=[*names]))
         return Code.PROVEN(because=parts)
 
-    def lookers(self, proven: dict[str, _Argument]) -> dict[str, dict[str, str]]:
+    def executed_by(self, proven: dict[str, _Argument]) -> dict[str, dict[str, str]]:
         """For each proven test the changed views that it reads, and what executes each of them.
 
         To build a view does not run its query, so a mistake that only shows when it runs (a cast
         that fails) would go by unseen. What runs it is a test, or a table that is built and keeps
-        all that the proven test reads of it. Where neither looks at a view, one proven test is
+        all that the proven test reads of it. Where neither executes a view, one proven test is
         taken out of ``proven``.
         """
         result: dict[str, dict[str, str]] = {}
-        # The last first: who looks at a view looks at those below it.
+        # The last first: what executes a view executes those it reads.
         for view in reversed(list(self.changed_views())):
             tests = self.readers(view)
             unseen = []
@@ -593,13 +595,13 @@ class _Proofs:
                     unseen.append(test)
             if not unseen:
                 continue
-            looking = next((t for t in tests if t not in proven and self.runs_on_head(t)), None)
-            if looking is None:
-                looking = unseen.pop(0)
-                del proven[looking]
-                result.pop(looking, None)
+            executing = next((t for t in tests if t not in proven and self.runs_on_head(t)), None)
+            if executing is None:
+                executing = unseen.pop(0)
+                del proven[executing]
+                result.pop(executing, None)
             for test in unseen:
-                result.setdefault(test, {})[view] = looking
+                result.setdefault(test, {})[view] = executing
         return result
 
     def built_of_as_much(self, test: str, view: str) -> str | None:

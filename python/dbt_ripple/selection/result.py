@@ -84,13 +84,13 @@ class Selection(msgspec.Struct, kw_only=True):
         blocked: impacted data tests below a relation that cannot be built.
         models: unique_ids of the models, seeds, snapshots and functions CI must build (rule 13).
         broken: what cannot compile on head and could (or did not exist) on base.
-        exposures: unique_ids of the exposures that read something that moved.
+        exposures: unique_ids of the exposures that read something that changed.
         unit_tests: unique_ids of the unit tests to run.
         opaque: what could not be analysed, on either side.
         notes: what the answer had to assume.
         critical: unique_ids of the tests that are there only because they are of critical assets
             below the change; there where these were asked for.
-        assets: unique_ids of the declared assets that read something that moved; there where any asset
+        assets: unique_ids of the declared assets that read something that changed; there where any asset
             is declared.
     """
 
@@ -127,7 +127,7 @@ class StoppedTest(msgspec.Struct, kw_only=True):
     """A test that can differ and was not run: what it reads was seen to be equal.
 
     Attributes:
-        equal: the rebuilt relations that stopped what moved, each equal to base's in what is read
+        equal: the rebuilt relations that stopped what changed, each equal to base's in what is read
             of it.
     """
 

@@ -6,8 +6,8 @@ between base and head, or base has no such test. No other test is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -107,52 +107,32 @@ def select_from(
         impacted.setdefault(unique_id, reason)
     reasons = ImpactPaths(comparison)
     models = to_build(comparison)
-    proven: list[ProvenTest] = []
-    blocked: list[BlockedTest] = []
-    notes: list[Reason] = []
-    missing: dict[str, Reason] = {}
+    left_out = _LeftOut([], [], [], {})
     if facts:
         affected_tests = [
             test for test, own in impacted.items() if own is None and test not in wanted
         ]
-        # What a test asks may hold, and its new words still be no query: only running them shows it.
-        anew = set(rewritten(comparison, (t for t in affected_tests if t in comparison.modified)))
-        affected_tests = [test for test in affected_tests if test not in anew]
-        chosen = None if only is None else frozenset(only)
-        built = frozenset(models) if chosen is None else chosen.intersection(models)
-        blocked = blocked_tests(comparison, affected_tests, built, cache)
-        skipped = {test.unique_id for test in blocked}
-        proven, notes, missing = proven_tests(
-            comparison,
-            [test for test in affected_tests if test not in skipped],
-            assume_passed=assume_passed,
-            runs=lambda test: test not in skipped and (chosen is None or test in chosen),
-            built=built,
-            cache=cache,
-        )
-    left_out = {test.unique_id for test in proven} | {test.unique_id for test in blocked}
-    for unique_id in left_out:
+        left_out = _left_out(comparison, affected_tests, models, only, assume_passed, cache)
+    for unique_id in left_out.unique_ids:
         del impacted[unique_id]
     if not comparison.everything:
-        impacted |= tests_to_try(comparison, {*impacted, *left_out})
+        impacted |= tests_to_try(comparison, {*impacted, *left_out.unique_ids})
     alone = only_tests_compile(comparison, impacted)
     impacted |= alone
-    proven = [test for test in proven if test.unique_id not in alone]
-    blocked = [test for test in blocked if test.unique_id not in alone]
+    proven = [test for test in left_out.proven if test.unique_id not in alone]
+    blocked = [test for test in left_out.blocked if test.unique_id not in alone]
     unfound = MissingNames(comparison)
     impacted |= {test: unfound.reason(test) for test in unfound.new if test in impacted}
-    tests = []
-    for unique_id, (reason, path) in reasons.of_tests(impacted).items():
-        name = head.nodes[unique_id].name
-        tests.append(
-            SelectedTest(
-                unique_id=unique_id,
-                name=name,
-                reason=reason,
-                path=path,
-                not_proven=missing.get(unique_id, msgspec.UNSET),
-            )
+    tests = [
+        SelectedTest(
+            unique_id=unique_id,
+            name=head.nodes[unique_id].name,
+            reason=reason,
+            path=path,
+            not_proven=left_out.not_proven.get(unique_id, msgspec.UNSET),
         )
+        for unique_id, (reason, path) in reasons.of_tests(impacted).items()
+    ]
     order = {unique_id: position for position, unique_id in enumerate(head.nodes)}
     tests.sort(key=lambda test: order[test.unique_id])
     proven.sort(key=lambda test: order[test.unique_id])
@@ -174,12 +154,53 @@ def select_from(
             state_modified_tests=len(modified_tests(head, comparison.modified)),
             all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
         ),
-        notes=[*comparison.notes, *([by_target] if by_target else []), *notes],
+        notes=[*comparison.notes, *([by_target] if by_target else []), *left_out.notes],
         critical=msgspec.UNSET
         if critical is None
         else [test.unique_id for test in tests if test.unique_id in critical_only],
     )
     return selection if only is None else restricted(selection, only)
+
+
+class _LeftOut(NamedTuple):
+    """Affected tests that need not run; notes, and what is missing to prove the other ones."""
+
+    proven: Sequence[ProvenTest]
+    blocked: Sequence[BlockedTest]
+    notes: Sequence[Reason]
+    not_proven: Mapping[str, Reason]
+
+    @property
+    def unique_ids(self) -> set[str]:
+        return {test.unique_id for test in self.proven} | {test.unique_id for test in self.blocked}
+
+
+def _left_out(
+    comparison: Comparison,
+    affected_tests: Iterable[str],
+    models: Collection[str],
+    only: Collection[str] | None,
+    assume_passed: bool,
+    cache: Cache | None,
+) -> _LeftOut:
+    """Which of the affected tests are proven or blocked, if `models` are built and only `only` runs."""
+    affected_tests = list(affected_tests)
+    # What a test asks may hold, and its new words still be no query: only running them shows it.
+    anew = set(rewritten(comparison, (t for t in affected_tests if t in comparison.modified)))
+    affected_tests = [test for test in affected_tests if test not in anew]
+    chosen = None if only is None else frozenset(only)
+    built = frozenset(models) if chosen is None else chosen.intersection(models)
+    blocked = blocked_tests(comparison, affected_tests, built, cache)
+    skipped = {test.unique_id for test in blocked}
+    proven, notes, not_proven = proven_tests(
+        comparison,
+        [test for test in affected_tests if test not in skipped],
+        assume_passed=assume_passed,
+        runs=lambda test: test not in skipped and (chosen is None or test in chosen),
+        built=built,
+        cache=cache,
+    )
+    return _LeftOut(proven, blocked, notes, not_proven)
 
 
 def state_modified(base: Project, head: Project, only: Collection[str] | None = None) -> Selection:
@@ -240,7 +261,7 @@ def restricted(selection: Selection, only: Collection[str]) -> Selection:
 def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
     """The impacted tests, in head's order, each with the reasons of the test itself.
 
-    That is ``None`` where the test is as it was and something it reads has moved.
+    That is ``None`` where the test is as it was and something it reads has changed.
     """
     base, head = comparison.base, comparison.head
     before, now = comparison.base_analysis.tests, comparison.head_analysis.tests
@@ -372,7 +393,7 @@ def _opaque(comparison: Comparison) -> list[Opaque]:
 
 
 def _exposures(comparison: Comparison) -> Iterable[str]:
-    """Exposures that read rows that moved, or a column that did (all of them where none is named)."""
+    """Exposures that read rows that changed, or a column that did (all of them where none is named)."""
     head = comparison.head
     changed = comparison.changed
     for unique_id, node in head.nodes.items():

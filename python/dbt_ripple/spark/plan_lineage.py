@@ -83,7 +83,7 @@ def read_plan(flat: list[dict[str, Any]], relations: Mapping[int, str] | None = 
 
 _GROUPING_NUMBERS: Final = frozenset({"spark_grouping_id", "_gen_grouping_pos"})
 
-# Nodes that hand their only child's columns on, and change the rows (if at all) by constants alone.
+# Nodes that pass on their only child's columns, and change the rows (if at all) by constants alone.
 _PASSING: Final = frozenset(
     """
     SubqueryAlias View GlobalLimit LocalLimit Offset Tail Sample ResolvedHint PipeOperator

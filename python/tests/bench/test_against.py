@@ -18,7 +18,7 @@ def against(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_commit_that_is_not_there_is_said() -> None:
+def test_a_commit_that_is_not_there_is_reported() -> None:
     done = against("nosuchcommit")
     assert done.returncode == 2
     assert "no commit nosuchcommit in this repository" in done.stderr

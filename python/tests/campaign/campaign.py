@@ -361,7 +361,7 @@ def refactor(
                 continue
             own = {*changes.sql, *(n.unique_id for n in changes.added)}
             if outcome.tests or outcome.unbuilt or outcome.relations - own:
-                # It reaches further than it may: somebody hands on all columns, for instance.
+                # It reaches further than it may: somebody passes on all columns, for instance.
                 count.not_one += 1
                 continue
             count.made += 1

@@ -766,7 +766,7 @@ class Mutator:
             return set()
         held = {c.name for c in self.world.columns[self.node_of(table) or ""]}
         tree, stars = select, any(e.is_star for e in select.expressions)
-        if stars:  # what it hands on is asked for further out
+        if stars:  # what it passes on is asked for further out
             tree = table.root()
         columns_named = {c.name for c in tree.find_all(exp.Column) if not c.is_star}
         using = {i.name for j in tree.find_all(exp.Join) for i in j.args.get("using") or ()}

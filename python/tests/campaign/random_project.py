@@ -365,7 +365,7 @@ class Maker:
         self.relations.append(Relation(f"{{{{ ref('{name}') }}}}", model.relation.name, columns))
 
     def introspective(self) -> None:
-        """Two models that look at the warehouse while they compile."""
+        """Two models that query the warehouse while they compile."""
         of = [
             r
             for r in self.relations

@@ -98,10 +98,6 @@ def commented(text: str) -> str:
     return f"-- who reads this: everyone\n{text}\n-- the end; select 1\n"
 
 
-def wrapped_text(text: str) -> str:
-    return f"select * from (\n{text}\n) as wrapped_whole"
-
-
 # --- CTEs ------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,8 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.governance.gate import gate
-from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
 
 RAW, STAGED, MART = "source.p.raw.orders", "model.p.staged", "model.p.mart"
 

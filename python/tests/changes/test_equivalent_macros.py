@@ -120,7 +120,7 @@ def test_nodes_that_differ_may_make_it_something_else(tmp_path: Path) -> None:
     assert same(tmp_path, NAME, NAME + " | trim", metrics=others) == []
 
 
-def test_a_hook_that_writes_the_same_rows_moves_nothing(tmp_path: Path) -> None:
+def test_a_hook_that_writes_the_same_rows_changes_nothing(tmp_path: Path) -> None:
     base = side(tmp_path / "b", values(NAME))
     same = select(base, side(tmp_path / "h", values(NAME + " | trim")), facts=False)
     assert (same.tests, same.models) == ([], [])

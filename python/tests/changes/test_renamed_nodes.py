@@ -95,7 +95,7 @@ def test_a_source_that_is_another_relation_is_new(changes: dict[str, Any]) -> No
     assert set(TESTS) <= set(selected(selection))
 
 
-def test_what_moves_beside_it_is_seen() -> None:
+def test_what_changes_beside_it_is_seen() -> None:
     selection = select(
         shop("source.p.raw.orders"), shop("source.p.erp.sales", where="where id > 1"), facts=False
     )
@@ -112,7 +112,7 @@ def test_a_test_that_asks_something_else_is_not_the_same(test: dict[str, Any]) -
     assert selected(selection) == [f"{ON_SOURCE}_sales"]
 
 
-def test_a_test_with_another_name_still_sees_what_moved() -> None:
+def test_a_test_with_another_name_still_sees_what_changed() -> None:
     """It is compared with itself, and what base found of it counts for it."""
     source = "source.p.raw.orders"
     base, head = shop(source), shop(source)

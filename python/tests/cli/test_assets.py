@@ -231,7 +231,7 @@ def both(sides: Sides) -> Sides:
     return sides
 
 
-def test_select_lists_who_reads_what_moved(both: Sides) -> None:
+def test_select_lists_who_reads_what_changed(both: Sides) -> None:
     assert both("select", "--format", "json").json["assets"] == []
     both.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
     document = valid("select", both("select", "--format", "json").json)
@@ -255,7 +255,7 @@ def test_a_source_counts_where_it_is_declared_otherwise(both: Sides) -> None:
     assert STG in done.json["models"]
 
 
-def test_base_without_its_file_is_said(both: Sides) -> None:
+def test_base_without_its_file_is_reported(both: Sides) -> None:
     (both.shell.folder / "state" / FILE).unlink()
     done = both("select", "--format", "json")
     assert done.json["tests"] == []

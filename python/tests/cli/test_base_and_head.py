@@ -15,7 +15,9 @@ COMMANDS = (("select",), ("diff",), ("explain", "unique_stg_orders_order_id"))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_what_is_missing_is_said_with_what_makes_it(shell: Shell, command: tuple[str, ...]) -> None:
+def test_what_is_missing_is_reported_with_what_makes_it(
+    shell: Shell, command: tuple[str, ...]
+) -> None:
     (shell.folder / "empty").mkdir()
     for state, message in (
         ((), "--state: nothing to compare with"),

@@ -154,7 +154,7 @@ def both(sides: Sides) -> Sides:
     return sides
 
 
-def test_select_lists_jobs_that_read_what_moved(both: Sides) -> None:
+def test_select_lists_jobs_that_read_what_changed(both: Sides) -> None:
     document = both("select", "--format", "json").json
     assert document["assets"] == [] and document["tests"] == []
     both.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from two_sides import FROM_RAW, STG, Sides
 
 
-def test_nothing_changed_is_said_and_so_is_a_refactor(sides: Sides) -> None:
+def test_nothing_changed_is_reported_and_so_is_a_refactor(sides: Sides) -> None:
     refactored = "no column and no row set changed (edited: stg_orders)"
     for sql, message in (
         (None, "nothing changed"),

@@ -107,7 +107,7 @@ def test_history_of_earlier_states(sides: Sides) -> None:
     assert "Not known: no earlier artifacts" not in page
 
 
-def test_what_was_not_at_hand_is_said_and_is_no_zero(shell: Shell) -> None:
+def test_what_was_not_at_hand_is_reported_and_is_no_zero(shell: Shell) -> None:
     for name in ("catalog.json", "run_results.json", "sources.json"):
         (shell.folder / "target" / name).unlink(missing_ok=True)
     printed = shell("evidence", STG, "-o", "pack", "--format", "json").json

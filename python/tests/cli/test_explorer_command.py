@@ -83,7 +83,7 @@ def test_without_the_bundle_it_says_what_to_do(
     assert not (shell.folder / "explorer.html").exists()
 
 
-def test_a_page_that_cannot_be_written_is_said(shell: Shell) -> None:
+def test_a_page_that_cannot_be_written_is_reported(shell: Shell) -> None:
     (shell.folder / "taken").write_text("")
     assert "cannot be written" in shell.refused("explorer", "-o", "taken/explorer.html")
 

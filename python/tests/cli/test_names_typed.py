@@ -99,7 +99,7 @@ def test_what_is_excluded(shop: Project) -> None:
         ("models/staging/sgt.sql", "did you mean models/staging/stg.sql"),
     ],
 )
-def test_what_is_not_understood_is_said_with_the_nearest(
+def test_what_is_not_understood_is_reported_with_the_nearest(
     shop: Project, spec: str, message: str
 ) -> None:
     with pytest.raises(RippleError) as refused:

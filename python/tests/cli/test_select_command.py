@@ -109,7 +109,7 @@ def test_what_passed_on_base_holds_and_says_what_it_rests_on(sides: Sides) -> No
     assert "\nproven:\n  unique_stg_orders_order_id: rests on no_negative_amount\n" in text
 
 
-def test_results_of_another_command_prove_nothing_and_that_is_said(sides: Sides) -> None:
+def test_results_of_another_command_prove_nothing_and_that_is_reported(sides: Sides) -> None:
     sides.write_sql(STG, f"{FROM_RAW} where amount < 100")
     sides.passed()
     sides.edit(lambda m: m["metadata"].update(invocation_id="another"), "state/manifest.json")
@@ -167,7 +167,7 @@ def test_full_is_what_dbt_would_run(sides: Sides) -> None:
     assert document["counts"]["impacted_tests"] == document["counts"]["state_modified_tests"] == 2
 
 
-def test_critical_adds_the_tests_of_impacted_nodes_and_a_typo_is_said(sides: Sides) -> None:
+def test_critical_adds_the_tests_of_impacted_nodes_and_a_typo_is_reported(sides: Sides) -> None:
     def tier(manifest: dict[str, Any]) -> None:
         manifest["nodes"][STG]["config"]["meta"] |= {"criticality": "tier1"}
         manifest["nodes"][STG]["meta"] |= {"criticality": "tier1"}

@@ -223,7 +223,7 @@ def test_every_subfolder_of_a_project_is_the_project(
     assert shell(*commands[0], "--project-dir", str(shell.folder)).out == above[0]
 
 
-def test_outside_of_every_project_it_is_said(shell: Shell) -> None:
+def test_outside_of_every_project_it_is_reported(shell: Shell) -> None:
     assert "no such folder" in shell.refused("trace", "x", "--target-path", "nowhere")
 
 

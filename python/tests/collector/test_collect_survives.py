@@ -233,7 +233,7 @@ store._sync = broken
     assert stored(tmp_path / "s") == [event(1), event(3)]
 
 
-def test_a_torn_line_is_said_at_the_next_start(tmp_path: Path) -> None:
+def test_a_torn_line_is_reported_at_the_next_start(tmp_path: Path) -> None:
     with Served(tmp_path / "s") as served:
         served.post(event(1))
         served.post(event(2))

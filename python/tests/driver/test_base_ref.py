@@ -163,7 +163,7 @@ def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Pa
     assert fingerprint(repository) == before
 
 
-def test_commits_the_branch_lacks_are_said(tiny: Path, tmp_path: Path) -> None:
+def test_commits_the_branch_lacks_are_reported(tiny: Path, tmp_path: Path) -> None:
     git(tiny, "checkout", "-q", "-b", "ahead")
     write(tiny, {"models/stg_orders.sql": STG})
     commit(tiny)

@@ -36,7 +36,7 @@ def test_an_edit_is_judged_as_after_a_compile(
             monkeypatch, capsys, "diff", "--state", "../state", "--format", "json"
         )
         assert code == 0, err
-        # What looks at the warehouse while it compiles may see another one in another target.
+        # What queries the warehouse while it compiles may see another one in another target.
         nodes = [n for n in json.loads(out)["nodes"] if n["unique_id"] != "model.tiny.pivoted"]
         decision = ripple(monkeypatch, capsys, "gate", "--state", "../state")[1].split()[0]
         answers.append((nodes, decision))

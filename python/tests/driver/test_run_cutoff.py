@@ -52,7 +52,7 @@ def test_what_comes_out_equal_stops_what_only_reads_that(
     assert cut["tests"] == []
     assert names(cut["stopped"]) == names(output["tests"])
     assert all(test["equal"] == ["model.tiny.stg_orders"] for test in cut["stopped"])
-    # `pivoted` looks at the warehouse while it compiles: it is built whatever comes out.
+    # `pivoted` queries the warehouse while it compiles: it is built whatever comes out.
     assert {u.split(".")[2] for u in cut["built"]} == {"stg_orders", "pivoted"}
     assert names(cut["stopped_models"]) == {"big_orders", "fct_customers"}
     there = relations(tiny)
@@ -90,7 +90,7 @@ def test_a_failing_test_is_exit_code_1(tiny: Path, monkeypatch: Patch, capsys: C
     assert "not_null_big_orders_amount" not in names(output["cutoff"]["stopped"])
 
 
-def test_base_is_built_beside_also_below_what_moved(
+def test_base_is_built_beside_also_below_what_changed(
     tiny: Path, monkeypatch: Patch, capsys: Captured
 ) -> None:
     # What base has in `prod` is of older data: only the same inputs count.

@@ -49,7 +49,7 @@ def relations(project: Path) -> dict[str, set[str]]:
     return names_by_schema
 
 
-def test_after_a_parse_only_what_moved_is_compiled_built_and_tested(
+def test_after_a_parse_only_what_changed_is_compiled_built_and_tested(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tiny, {"models/stg_orders.sql": DOUBLED})
@@ -216,7 +216,7 @@ def test_a_failing_test_is_exit_code_1_and_a_dbt_that_cannot_run_2(
     assert "'no_such_macro' is undefined" in err.splitlines()[-1]
 
 
-def test_nothing_changed_is_said_and_nothing_run(
+def test_nothing_changed_is_reported_and_nothing_run(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dbt(tiny, "parse")
@@ -227,7 +227,7 @@ def test_nothing_changed_is_said_and_nothing_run(
     assert "dev" not in relations(tiny)
 
 
-def test_without_a_state_what_is_read_is_built_and_that_is_said(
+def test_without_a_state_what_is_read_is_built_and_that_is_reported(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(

@@ -391,7 +391,7 @@ def samples() -> dict[tuple[str, str], Seen]:
     return sampled()
 
 
-def test_a_changed_argument_of_a_class_with_a_rule_moves_something(
+def test_a_changed_argument_of_a_class_with_a_rule_changes_something(
     samples: dict[tuple[str, str], Seen],
 ) -> None:
     silent = {

@@ -150,7 +150,7 @@ VALUES_DIFFER = [
 
 
 @pytest.mark.parametrize(("one", "other", "value"), VALUES_DIFFER)
-def test_another_aggregate_moves_its_columns_alone(one: str, other: str, value: str) -> None:
+def test_another_aggregate_changes_its_columns_alone(one: str, other: str, value: str) -> None:
     texts = [f"pivot t on w in ({value}) using {u} as u group by g" for u in (one, other)]
     a, b = (linked(text).relation for text in texts)
     assert a.rows.fp == b.rows.fp

@@ -224,7 +224,7 @@ NOT_FOLLOWED = [
 
 
 @pytest.mark.parametrize("sql", NOT_FOLLOWED)
-def test_what_is_not_followed_is_said(sql: str, data: duckdb.DuckDBPyConnection) -> None:
+def test_what_is_not_followed_is_reported(sql: str, data: duckdb.DuckDBPyConnection) -> None:
     data.execute(sql)
     assert lower(sql, "duckdb").reason
 

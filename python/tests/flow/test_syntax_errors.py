@@ -137,7 +137,7 @@ def test_a_comma_after_the_last_column_is_one_where_the_engine_takes_none() -> N
     assert "a comma too many" in problem_in("select a, from t", "postgres")
 
 
-def test_of_several_statements_nothing_is_said() -> None:
+def test_of_several_statements_nothing_is_reported() -> None:
     assert problem_in("select (a from t; select b) from t") == ""
 
 

@@ -38,7 +38,6 @@ class DuckDB:
     def __init__(self) -> None:
         self.connection: Any = None
         self.otherwise: dict[str, Any] = {}
-        self.restarts = 0
         self.watched: tuple[Any, float] | None = None
         self.connect()
         threading.Thread(target=self.watch, daemon=True).start()
@@ -90,7 +89,6 @@ class DuckDB:
         except Exception as error:
             text = str(error)
             if "invalidated" in text or "INTERNAL" in text or "FATAL" in text:
-                self.restarts += 1
                 self.otherwise = {}
                 self.connect()
                 return "crash: " + text.splitlines()[0][:100]

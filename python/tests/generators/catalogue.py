@@ -135,7 +135,6 @@ LEFT_OUT: Final = re.compile(
 approximations that depend on the order rows come in; and what only the engine itself may call."""
 KEPT_ANYWAY: Final = frozenset({"to_base", "formatReadableSize", "formatReadableDecimalSize"})
 
-PREFIX: Final = frozenset({"-", "+", "~", "@"})
 SYMBOL: Final = re.compile(r"^[^\w\s]+$")
 
 

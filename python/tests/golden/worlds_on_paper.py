@@ -38,7 +38,7 @@ from dbt_ripple.artifacts import (  # noqa: E402
     RunResult,
     read_project,
 )
-from dbt_ripple.governance.impact import Change  # noqa: E402
+from dbt_ripple.governance.hypothetical_changes import Change  # noqa: E402
 from dbt_ripple.graph.analyse_project import analyse  # noqa: E402
 from dbt_ripple.graph.lineage import Analysis  # noqa: E402
 

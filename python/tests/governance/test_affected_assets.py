@@ -203,7 +203,7 @@ def looking_world(raw: str, compiled: str, seed: str = "id", **more: object) -> 
 
 @pytest.mark.parametrize("reads", ["amount_cents", "id"], ids=["unread otherwise", "read again"])
 def test_a_column_that_an_edit_takes_out_of_sql_beside_jinja_is_gone(reads: str) -> None:
-    """The model looks at the warehouse as it compiles, but that does not bring the column back."""
+    """The model queries the warehouse as it compiles, but that does not bring the column back."""
     base = looking_world(AMOUNT_RAW, "select id, amount_cents as amount from s.raw_seed")
     new = AMOUNT_RAW.replace("amount_cents as amount", f"{reads} as total")
     head = looking_world(new, f"select id, {reads} as total from s.raw_seed")

@@ -65,7 +65,7 @@ def test_the_good_twin_breaks_none(good: Project) -> None:
     assert (report.findings, report.affected) == ([], [])
 
 
-def test_what_base_does_not_keep_either_is_said_and_decides_nothing(bad: Project) -> None:
+def test_what_base_does_not_keep_either_is_reported_and_decides_nothing(bad: Project) -> None:
     report = gate(bad, bad)
     assert report.decision == "APPROVED"
     assert {f.level for f in report.findings} == {"known"}
@@ -91,7 +91,7 @@ def test_nor_does_it_where_the_change_touches_it(bad: Project, twin: Path) -> No
     assert {f.rule for f in report.findings if f.level != "known"} == {"certified_reached"}
 
 
-def test_a_change_that_moves_nothing_is_approved(good: Project, twin: Path) -> None:
+def test_a_change_that_changes_nothing_is_approved(good: Project, twin: Path) -> None:
     head = read_project(twin / "good" / "target")
     for node in head.nodes.values():
         head.nodes[node.unique_id] = replace(node, description=f"{node.description} and more")

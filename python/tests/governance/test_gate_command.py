@@ -224,7 +224,7 @@ def test_exceptions_may_be_a_seed(project: Path, command: Command) -> None:
     assert "cannot be read" in command("gate", "--state", "prod")[2]
 
 
-def test_what_is_missing_is_said(project: Path, command: Command) -> None:
+def test_what_is_missing_is_reported(project: Path, command: Command) -> None:
     for arguments in ((), ("--state", "nowhere")):
         code, out, err = command("gate", *arguments)
         assert (code, out) == (2, "")

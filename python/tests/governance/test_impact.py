@@ -12,7 +12,8 @@ from twin_project import Command
 from dbt_ripple.artifacts import Node, Project, find_node
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.gate import gate
-from dbt_ripple.governance.impact import Change, ImpactReport, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import ImpactReport, impact
 
 RAW = node("source.p.raw", columns={"id": "bigint", "amount": "decimal(12,2)", "code": "string"})
 

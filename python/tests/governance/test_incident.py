@@ -327,7 +327,7 @@ def test_states_and_keys() -> None:
     assert len(key) <= 255 and key == of(long, root=name).dedup_key
 
 
-def test_what_was_not_at_hand_is_said() -> None:
+def test_what_was_not_at_hand_is_reported() -> None:
     missing = {reason.code.value for reason in of(world(results=())).not_at_hand}
     assert missing == {"no_older_artifacts", "no_lineage_tables", "no_last_results", "no_freshness"}
     newer = world()

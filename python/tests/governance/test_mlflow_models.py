@@ -42,7 +42,7 @@ def test_what_is_said_of_a_dataset(
     assert (logged.names, logged.columns, logged.is_table) == (names, columns, is_table)
 
 
-def test_without_mlflow_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_mlflow_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(RippleError, match="mlflow is not installed"):
         registrations_of("sqlite:///x.db", lambda name: None, lambda name: None)

@@ -18,7 +18,8 @@ from dbt_ripple.artifacts import Node, Project, find_node
 from dbt_ripple.artifacts.project import RunResult
 from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import GateReport, gate_from
-from dbt_ripple.governance.impact import Change, ImpactReport, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import ImpactReport, impact
 from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.joined_projects import JoinedProjects, Member
@@ -164,7 +165,7 @@ def test_a_node_that_a_plugin_took_over_is_the_node_of_that_id() -> None:
     assert report.decision == "BLOCKED"
 
 
-def test_what_is_not_joined_is_said() -> None:
+def test_what_is_not_joined_is_reported() -> None:
     other_schema = reads("finance")
     source = other_schema.nodes["source.finance.core.fct"]
     source = other_schema.nodes["source.finance.core.fct"] = replace(
@@ -271,7 +272,7 @@ def test_tests_of_the_other_project() -> None:
 
 
 def test_three_projects_in_a_row_and_back() -> None:
-    """A project in the middle hands on; one that reads back what it gave away is reached again."""
+    """A project in the middle passes on; one that reads back what it gave away is reached again."""
     third = made(
         "growth",
         node("source.growth.finance.mart"),
@@ -456,7 +457,7 @@ def test_what_the_other_project_asks_in_vain_already_decides_nothing() -> None:
 
 
 def test_a_column_that_nothing_lists_is_not_called_gone() -> None:
-    """Without a catalog a model that hands on `*` may have any column."""
+    """Without a catalog a model that passes on `*` may have any column."""
     star = made("core", node(RAW), node("model.core.fct", "select * from s.raw", RAW))
     filtered = made(
         "core", node(RAW), node("model.core.fct", "select * from s.raw where id > 0", RAW)

@@ -14,7 +14,8 @@ from semantic_world import COLUMNS, ORDERS, layer, shop
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.governance.affected_assets import Affected
 from dbt_ripple.governance.gate import GateReport, gate
-from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
 from dbt_ripple.governance.ripple_yml import Config
 
 DASHBOARD = node("exposure.p.board", None, "metric.p.revenue", owner={"name": "o"})

@@ -12,7 +12,8 @@ from semantic_world import COLUMNS, shop
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.gate import GateReport, gate
-from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
 
 BOARD = node("exposure.p.board", None, "metric.p.costs", owner={"name": "o"})
 Layer = dict[str, Node]

@@ -368,7 +368,7 @@ def test_what_a_subquery_may_have_is_not_ambiguous_around_it(known: bool) -> Non
     assert analysis.nodes["model.p.m"].status == ("broken" if known else "analysed")
 
 
-def test_names_are_said_so_that_they_can_be_read() -> None:
+def test_names_are_reported_so_that_they_can_be_read() -> None:
     # What one engine reads as text is a name to another.
     seen = of('select split(sprint, ", ") as a, Sprint as b, "" as c from s.t')
     assert str(seen.reason) == 'cannot find sprint, ", ", ""'

@@ -114,7 +114,7 @@ def test_a_log_that_was_cut_loses_only_what_it_held(tmp_path: Path) -> None:
     assert kept(copy, b"a", b"b") == [b"1", None]
 
 
-def test_a_damaged_file_is_said_once_and_moved_aside(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_once_and_moved_aside(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database" * 1000)
     warnings: list[str] = []
     put(tmp_path, warnings, a=b"1")

@@ -13,7 +13,8 @@ from dbt_ripple.artifacts.assets_file import DeclaredAsset, parse_assets
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.asset_changes import declared_otherwise
 from dbt_ripple.errors import RippleError
-from dbt_ripple.governance.impact import Change, ImpactReport, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import ImpactReport, impact
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
@@ -248,7 +249,7 @@ def test_a_masked_value_is_said_to_be() -> None:
     assert "masked TRANSFORMATION fct.status d.hash" in linked_edges
 
 
-def test_without_a_word_on_columns_all_of_them_count_and_it_is_said() -> None:
+def test_without_a_word_on_columns_all_of_them_count_and_it_is_reported() -> None:
     lineage = linked("  - id: notebook:n\n    columns: [a]\n    reads: [fct]\n")
     seen = lineage.analysis.nodes["asset.notebook.n"]
     assert (seen.status, str(seen.reason)) == (
@@ -490,7 +491,7 @@ def picked(then: str, now: str) -> Sequence[str]:
     return [test.name for test in select(base, head, facts=True, assume_passed=True).tests]
 
 
-def test_a_source_moves_only_where_it_is_declared_otherwise() -> None:
+def test_a_source_changes_only_where_it_is_declared_otherwise() -> None:
     assert moved(LOAD, LOAD) == {}
     for harmless in (
         "\n    schedule: '@daily'",
@@ -526,7 +527,7 @@ def test_tests_of_what_is_written_otherwise_are_selected() -> None:
     assert picked("", LOAD) == ["orders_amount", "orders_id", "fct_amount", "fct_status"]
 
 
-def test_an_edited_model_moves_no_source_by_way_of_an_asset() -> None:
+def test_an_edited_model_changes_no_source_by_way_of_an_asset() -> None:
     base = shop()
     head = shop("select id, amount + 1 as amount, status from `s`.`stg`")
     text = BACK

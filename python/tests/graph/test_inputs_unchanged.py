@@ -23,7 +23,8 @@ from dbt_ripple.changes.compiled_sql_reuse import as_not_deferred
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.governance.gate import gate_from
-from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
 from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.selection import select_from

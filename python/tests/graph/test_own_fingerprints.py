@@ -101,7 +101,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], set[str]]] = [
 @pytest.mark.parametrize(
     ("before", "now", "wanted"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
 )
-def test_what_moves_of_itself(
+def test_what_changes_of_itself(
     before: dict[str, Any], now: dict[str, Any], wanted: set[str]
 ) -> None:
     assert moved(analysed(**before), analysed(**now)) == wanted

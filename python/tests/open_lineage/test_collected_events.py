@@ -28,7 +28,8 @@ from hand_made import LISTED, RAW, node, orders, project
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.assets_file import parse_assets
 from dbt_ripple.errors import RippleError
-from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
@@ -251,7 +252,7 @@ def test_what_dbt_says_of_itself_is_no_second_graph(tmp_path: Path) -> None:
     assert not found.notes
 
 
-def test_who_else_writes_what_dbt_builds_is_said(tmp_path: Path) -> None:
+def test_who_else_writes_what_dbt_builds_is_reported(tmp_path: Path) -> None:
     event = run_event("patch", inputs=[dataset(BROKER, "fixes")], outputs=[dataset(DB, "d.s.fct")])
     (note,) = collected(tmp_path, [event], shop()).notes
     assert note.startswith("airflow:patch writes model.p.fct, which dbt builds")

@@ -67,7 +67,7 @@ def test_namespaces(adapter: str, values: dict[str, object], namespace: str) -> 
     assert Connection(adapter, values).namespace() == namespace
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_what_is_not_known_is_reported() -> None:
     with pytest.raises(RippleError, match=r"no rule .* adapter cobol.*--dataset-namespace"):
         Connection("cobol").namespace()
     with pytest.raises(RippleError, match="the profile has no host"):

@@ -15,7 +15,8 @@ import pytest
 from hand_made import node, project
 
 from dbt_ripple.artifacts import Project, find_node
-from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.spark.load import arrow_table

@@ -76,7 +76,7 @@ def _ours(resources: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def _selected_columns(sql: str) -> list[str]:
-    """The columns a model's last CTE, `final`, hands on."""
+    """The columns a model's last CTE, `final`, passes on."""
     sql = re.sub(
         r"{{ columns_of\(.*\) }}",
         lambda call: jinja2.Template(call[0]).render(columns_of=columns_of),

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from test_impact_of_dropping import macros_of, rendered
 
 from dbt_ripple.artifacts import Node, Project, find_node
-from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.joined_projects import JoinedProjects, Member
 from dbt_ripple.graph.lineage_rows import build_rows

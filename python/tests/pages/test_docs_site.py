@@ -166,7 +166,7 @@ def test_nothing_else_of_the_manifest_changes(shop: Path, manifest: dict[str, An
         ("catalog.json", "no catalog.json; run `dbt docs generate` first"),
     ],
 )
-def test_what_is_missing_is_said(shop: Path, tmp_path: Path, missing: str, said: str) -> None:
+def test_what_is_missing_is_reported(shop: Path, tmp_path: Path, missing: str, said: str) -> None:
     shutil.copytree(shop / "target", tmp_path / "target")
     (tmp_path / "target" / missing).unlink()
     done = docs(shop, "--target-path", str(tmp_path / "target"))

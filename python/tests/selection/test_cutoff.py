@@ -234,7 +234,7 @@ def test_an_equal_relation_stops_reader_and_test() -> None:
     }
 
 
-def test_an_unequal_one_does_not_and_it_is_said_what_a_test_rests_on() -> None:
+def test_an_unequal_one_does_not_and_it_is_reported_what_a_test_rests_on() -> None:
     cutoff = decided(unequal=Unequal("its rows differ"))
     assert built_models(cutoff) == {STG, MART}
     (test,) = cutoff.result().tests

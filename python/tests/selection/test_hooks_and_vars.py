@@ -157,7 +157,7 @@ WRITES = [
 
 
 @pytest.mark.parametrize("hook", WRITES)
-def test_a_hook_that_writes_moves_what_reads_the_relation(hook: str) -> None:
+def test_a_hook_that_writes_changes_what_reads_the_relation(hook: str) -> None:
     base = writing(hook)
     for other in (writing(None), writing(f"{hook}; select 1")):
         for sides in ((base, other), (other, base)):
@@ -186,12 +186,12 @@ def test_a_hook_that_writes_moves_what_reads_the_relation(hook: str) -> None:
         "alter session set query_tag = 'x'",
     ],
 )
-def test_a_hook_that_does_not_write_it_moves_no_reader(hook: str) -> None:
+def test_a_hook_that_does_not_write_it_changes_no_reader(hook: str) -> None:
     names_of_tests = names(writing(None), writing(hook))
     assert names_of_tests == []
 
 
-def test_what_the_hook_reads_moves_what_it_writes() -> None:
+def test_what_the_hook_reads_changes_what_it_writes() -> None:
     hook = "insert into s.b select amount from {{ this }}"
     edited = C.replace("amount", "amount + 1 as amount")
     assert names(writing(hook), writing(hook, a=edited)) == ["of_b", "of_reader"]
@@ -545,14 +545,14 @@ def test_a_var_of_compiled_code_counts_by_what_it_compiles_to() -> None:
     assert names(*with_vars(incremental(raw), incremental(raw))) == []
 
 
-def test_artifacts_hold_no_vars_and_that_is_said_where_it_matters() -> None:
+def test_artifacts_hold_no_vars_and_that_is_reported_where_it_matters() -> None:
     (note,) = map(str, picked(incremental(RECENT), incremental(RECENT)).notes)
     assert note.startswith("dbt writes no vars into its artifacts") and "(a)" in note
     assert picked(*with_vars(incremental(RECENT), incremental(RECENT))).notes == []
     assert picked(incremental("select 1"), incremental("select 1")).notes == []
 
 
-def test_a_var_of_a_hook_of_the_run_counts_or_is_said() -> None:
+def test_a_var_of_a_hook_of_the_run_counts_or_is_reported() -> None:
     for hook in ("delete from s.b where id > {{ var('days') }}", "{{ inserts(ref('b')) }}"):
         sides = on_run(hook), on_run(hook)
         assert names(*with_vars(*sides)) == ["of_b", "of_reader"]
@@ -634,7 +634,9 @@ def test_an_environment_variable_of_compiled_code_counts_by_what_it_compiles_to(
         (lambda: python("def model(dbt, s): return s"), False),
     ],
 )
-def test_artifacts_hold_few_environment_variables_and_that_is_said(made: Any, noted: bool) -> None:
+def test_artifacts_hold_few_environment_variables_and_that_is_reported(
+    made: Any, noted: bool
+) -> None:
     notes = [*map(str, picked(made(), made()).notes)]
     assert [n.startswith("dbt writes only environment variables") for n in notes] == [True] * noted
     same = [made().having(same_environment=True) for _ in range(2)]

@@ -141,7 +141,7 @@ OTHER = "select id + 1 as id, amount from s.orders"
         ("-- depends_on: {{ ref('stg') }}", [], {VALUE, ROWS, COLUMN, OTHER}),
     ],
 )
-def test_a_node_moves_with_what_it_looks_at(raw: str, calls: list[Macro], moves: set[str]) -> None:
+def test_a_node_changes_with_what_it_queries(raw: str, calls: list[Macro], moves: set[str]) -> None:
     base = side(STG, raw, *calls)
     for edit in (VALUE, ROWS, COLUMN, OTHER):
         assert names(base, side(edit, raw, *calls)) == (["t"] if edit in moves else []), edit
@@ -295,7 +295,7 @@ def test_edited_code_that_was_compiled_where_nothing_is_yet_counts_as_written() 
 
 
 def test_the_packages_tags_touch_no_rows() -> None:
-    """`apply_tags` looks at the warehouse, and yet whoever adds it to every model moves nothing."""
+    """`apply_tags` queries the warehouse, and yet whoever adds it to every model moves nothing."""
     tags = macro("macro.dbt_ripple.apply_tags", "{% macro apply_tags() %}{% do run_query(x) %}")
     theirs = macro("macro.p.grants", "{% macro grants() %}{% do run_query(x) %}")
     query = "select id, amount from s.orders"

@@ -124,7 +124,7 @@ def test_what_base_has_is_known_whatever_way_it_goes() -> None:
     assert (level, message.endswith("(already so on base)")) == ("known", True)
 
 
-def test_what_cannot_be_analysed_is_said_and_does_not_block() -> None:
+def test_what_cannot_be_analysed_is_reported_and_does_not_block() -> None:
     for asks in (AMOUNT, ONLY, NOT_STATUS, {"kind": "not_from", "pii": True}):
         findings = findings_of(side(**asks), side(**asks, language="python"))
         assert findings

@@ -126,7 +126,7 @@ def test_config(
     assert what_changed(side(after), side(after)) == NOTHING
 
 
-def test_a_partition_moves_a_column_where_the_engine_puts_it_last() -> None:
+def test_a_partition_changes_a_column_where_the_engine_puts_it_last() -> None:
     assert (
         what_changed(side(adapter="spark"), side({"partition_by": ["id"]}, adapter="spark"))
         == TESTS
@@ -240,7 +240,7 @@ def test_a_place_that_only_the_target_decides_is_the_same_place() -> None:
     assert what_changed(base, head) == NOTHING
 
 
-def test_a_macro_that_names_relations_moves_them_all() -> None:
+def test_a_macro_that_names_relations_changes_them_all() -> None:
     def with_macro(text: str) -> Project:
         return side({}, macro("macro.p.generate_alias_name", text))
 

@@ -535,7 +535,7 @@ def test_a_test_that_warned_on_base_is_not_proven() -> None:
     assert picked(base, shop(test, stg_orders=FILTER)) == (["not_null_orders_id"], {})
 
 
-def test_what_is_missing_to_hold_a_test_is_said() -> None:
+def test_what_is_missing_to_hold_a_test_is_reported() -> None:
     fewer = PLAIN + " where o.amount > 0"
     more = PLAIN + " union all select 1, 2, 3"
 
@@ -568,7 +568,7 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
     assert picked(base, shop(not_null("id"), orders=fewer))[0] == []
 
 
-def test_results_of_another_invocation_are_not_used_and_that_is_said() -> None:
+def test_results_of_another_invocation_are_not_used_and_that_is_reported() -> None:
     test = not_null("id")
     base, head = passed(shop(test)), shop(test, stg_orders=FILTER)
     base.metadata.invocation_id, base.run_results[0].invocation_id = "now", "then"
@@ -579,7 +579,7 @@ def test_results_of_another_invocation_are_not_used_and_that_is_said() -> None:
     assert select(base, head, facts=False).notes == []
 
 
-def test_without_a_catalog_that_is_said_where_more_might_be_held() -> None:
+def test_without_a_catalog_that_is_reported_where_more_might_be_held() -> None:
     tests = (unique("id"), unique("product_id", "stg_products"))
     base, head = passed(shop(*tests)), shop(*tests, orders=LEFT)
     assert select(base, head).notes == []

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project, RunResult
 from dbt_ripple.governance.gate import gate
-from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.selection import select
 
@@ -47,14 +48,14 @@ def side(
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_a_corrected_value_moves_its_column_only(tmp_path: Path, listed: bool) -> None:
+def test_a_corrected_value_changes_its_column_only(tmp_path: Path, listed: bool) -> None:
     base = side(tmp_path / "base", OLD, listed=listed)
     head = side(tmp_path / "head", OLD.replace("1.50", "1.75"), listed=listed)
     assert names(base, head) == ["on_price", "on_all"]
     assert picked(base, head).models == [SEED]
 
 
-def test_another_row_moves_everything(tmp_path: Path) -> None:
+def test_another_row_changes_everything(tmp_path: Path) -> None:
     head = side(tmp_path / "head", OLD + "c,3,Cup\n")
     assert len(names(side(tmp_path / "base", OLD), head)) == 4
 

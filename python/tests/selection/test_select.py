@@ -242,7 +242,7 @@ def test_what_was_broken_before_in_the_same_way_is_not_said_again() -> None:
     assert picked(broken, broken).broken == []
 
 
-def test_an_opaque_node_moves_with_its_parents_and_is_named() -> None:
+def test_an_opaque_node_changes_with_its_parents_and_is_named() -> None:
     def side(stg: str) -> Project:
         python = node("model.p.py", None, "model.p.stg", language="python", raw="def model(): ...")
         return project(
@@ -307,7 +307,7 @@ def test_a_name_that_comes_to_mean_the_other_side_of_a_join() -> None:
     assert names(side("left join", both), side("left join", one)) == []
 
 
-def test_exposures_that_read_what_moved() -> None:
+def test_exposures_that_read_what_changed() -> None:
     def side(stg: str) -> Project:
         reads = {"meta": {"referenced_columns": ["mart.id"]}}
         made_node = node("exposure.p.said", None, "model.p.mart", **reads)
@@ -486,7 +486,7 @@ def test_a_macro_that_a_hook_calls_counts() -> None:
     assert names(base, built_with("{% macro tidy(x) %}  delete from {{ x }} {% endmacro %}")) == []
 
 
-def test_a_hook_that_reads_another_model_moves_with_it() -> None:
+def test_a_hook_that_reads_another_model_changes_with_it() -> None:
     def side(other: str, hook: str) -> Project:
         return project(
             orders(),
@@ -576,7 +576,7 @@ def test_a_macro_that_stands_in_for_dbts_own(name: str, selected: list[str]) -> 
     assert names(side("one"), side("one{# note #}")) == []
 
 
-def test_a_changed_project_hook_that_is_not_followed_selects_everything_and_is_said() -> None:
+def test_a_changed_project_hook_that_is_not_followed_selects_everything_and_is_reported() -> None:
     def side(sql: str) -> Project:
         hook = node("operation.p.p-on-run-start-0", None, raw=sql)
         return project(*shop().nodes.values(), hook, catalog=LISTED)
@@ -755,7 +755,7 @@ def test_another_project_or_adapter_is_refused() -> None:
         select(other, shop())
 
 
-def test_another_dbt_is_said() -> None:
+def test_another_dbt_is_reported() -> None:
     other = shop()
     other.metadata.dbt_version = "1.10.0"
     selection = picked(other, shop())
@@ -763,7 +763,7 @@ def test_another_dbt_is_said() -> None:
     assert selection.tests == []
 
 
-def test_sql_that_differs_by_target_only_is_said_once() -> None:
+def test_sql_that_differs_by_target_only_is_reported_once() -> None:
     raw = "select '{{ target.name }}' as id, 1 as twice from s.orders"
 
     def side(target: str) -> Project:

@@ -106,6 +106,25 @@ class AfterFrom(GroupAndOrder):
                 self.distinct_on(on.expressions if isinstance(on, exp.Tuple) else [on], select)
         if "hint" in args:
             select.hint = digest(b"hint", verbatim(args["hint"]).lower())
+        self.add_extra(args, scope, select, reads)
+        select.extra = scope.extra
+        select.uncertain_late = scope.uncertain
+        # An aggregate makes groups in whichever clause it stands.
+        select.aggregated = scope.aggregated or bool(select.uncertain)
+        select.grouped = scope.aggregated or "group" in args or bool(select.having)
+        select.windowed = scope.windowed
+        if select.wide:
+            select.sorts_late = scope.sorts
+        select.outward = scope.outward
+        select.may_lift = scope.may_lift
+        select.collates = scope.collates
+        select.volatile = bool(scope.volatile)
+        return select
+
+    def add_extra(
+        self, args: dict[str, Any], scope: Scope, select: Select, reads: frozenset[str]
+    ) -> None:
+        """Add what no rule reads to what all of the SELECT depends on; and texts and names that are data."""
         if not reads.issuperset(args):
             scope.extra += [
                 LoweredExpr(digest(name.encode(), verbatim(value)), {}, {})
@@ -125,16 +144,3 @@ class AfterFrom(GroupAndOrder):
             stars = [exp.Star()] if select.wide else []
             tag = digest(b"names", *(name.encode() for name in column_names))
             scope.extra.append(self.lower_together(stars, FILTER, tag))
-        select.extra = scope.extra
-        select.uncertain_late = scope.uncertain
-        # An aggregate makes groups in whichever clause it stands.
-        select.aggregated = scope.aggregated or bool(select.uncertain)
-        select.grouped = scope.aggregated or "group" in args or bool(select.having)
-        select.windowed = scope.windowed
-        if select.wide:
-            select.sorts_late = scope.sorts
-        select.outward = scope.outward
-        select.may_lift = scope.may_lift
-        select.collates = scope.collates
-        select.volatile = bool(scope.volatile)
-        return select

@@ -71,7 +71,7 @@ class ClauseHelpers(Expressions):
         return index
 
     def hash_unread(self, node: Any, reads: frozenset[str]) -> None:
-        """What is set of a node and read by no rule: all of the SELECT it stands in moves with it."""
+        """Hash the arguments of a node that no rule reads: all of the SELECT it stands in depends on them."""
         if reads.issuperset(node.args):
             return
         for name, value in node.args.items():

@@ -129,19 +129,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
             node = pivot_statements.without_group(node)
         node.parent = None
         args = node.args
-        alias_node = args.get("alias")
-        alias = None
-        columns: list[str] = []
-        if alias_node is not None:
-            alias_node.parent = None
-            if isinstance(alias_node.this, exp.Parameter):  # `from orders@v1`, an older version
-                raise Unsupported("@ behind a relation")
-            alias = self.fold(alias_node.this) if alias_node.this else None
-            listed_columns = alias_node.args.get("columns") or ()
-            columns = self.column_names(alias_node)
-            if any(type(c) is not exp.Identifier for c in listed_columns):  # with their types
-                types = digest(b"columns", verbatim(listed_columns))
-                self.scopes[-1].extra.append(LoweredExpr(types, {}, {}))
+        alias, columns = self.alias_and_columns(node)
         full_name: str | None = None
         rel: Rel
         if isinstance(node, exp.Final):  # ClickHouse: the last version of each row
@@ -159,16 +147,54 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                 if args.get("laterals"):
                     raise Unsupported("LATERAL VIEW inside parentheses")
             else:
-                if args.get("ordinality") or node.this is None or node.this == "":
-                    raise Unsupported(
-                        "WITH ORDINALITY" if args.get("ordinality") else "a relation without a name"
-                    )
-                rel = self.table_function(node.this, columns, self.parts(node)[:-1])
-                self.hash_unread(node, _READ_OF_FUNCTION)
+                rel = self.function_as_table(node, columns)
                 columns = []
                 if alias is None:
                     alias = function_name(node.this)
-        elif isinstance(node, exp.Subquery):
+        else:
+            rel, columns = self.unnamed_relation(node, columns)
+        for pivot in args.get("pivots") or []:
+            rel = self.pivot(pivot, rel, columns)
+            columns = []
+            pivot_alias = pivot.args.get("alias")
+            if pivot_alias is not None:
+                alias = self.fold(pivot_alias.this) if pivot_alias.this else alias
+                columns = self.column_names(pivot_alias)
+        in_brackets = isinstance(node, exp.Subquery)
+        return self.add_source(alias, full_name, rel, columns or None, in_brackets)
+
+    def alias_and_columns(self, node: Any) -> tuple[str | None, list[str]]:
+        """The key of an item's alias, and the names that it gives to columns."""
+        alias_node = node.args.get("alias")
+        alias = None
+        columns: list[str] = []
+        if alias_node is not None:
+            alias_node.parent = None
+            if isinstance(alias_node.this, exp.Parameter):  # `from orders@v1`, an older version
+                raise Unsupported("@ behind a relation")
+            alias = self.fold(alias_node.this) if alias_node.this else None
+            listed_columns = alias_node.args.get("columns") or ()
+            columns = self.column_names(alias_node)
+            if any(type(c) is not exp.Identifier for c in listed_columns):  # with their types
+                types = digest(b"columns", verbatim(listed_columns))
+                self.scopes[-1].extra.append(LoweredExpr(types, {}, {}))
+        return alias, columns
+
+    def function_as_table(self, node: exp.Table, columns: list[str]) -> Rel:
+        """A table function, which sqlglot takes for the name of a table."""
+        if node.args.get("ordinality") or node.this is None or node.this == "":
+            raise Unsupported(
+                "WITH ORDINALITY" if node.args.get("ordinality") else "a relation without a name"
+            )
+        rel = self.table_function(node.this, columns, self.parts(node)[:-1])
+        self.hash_unread(node, _READ_OF_FUNCTION)
+        return rel
+
+    def unnamed_relation(self, node: Any, columns: list[str]) -> tuple[Rel, list[str]]:
+        """A relation that is not named, and those of the columns' new names that are still to be given."""
+        args = node.args
+        rel: Rel
+        if isinstance(node, exp.Subquery):
             inner = node.this
             if isinstance(inner, exp.Table) or args.get("joins"):
                 self.hash_unread(node, READ_OF_SUBQUERY)
@@ -184,7 +210,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                     exp.Subquery(**{k: v for k, v in args.items() if k not in ("alias", "pivots")})
                 )
         elif isinstance(node, exp.Values):
-            rel = self.values(node, alias_node)
+            rel = self.values(node, args.get("alias"))
             self.hash_unread(node, READ_OF_VALUES)
             columns = []
         elif isinstance(node, exp.Lateral):
@@ -205,15 +231,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
             columns = []
         else:
             raise Unsupported(f"FROM {node.key.upper()}")
-        for pivot in args.get("pivots") or []:
-            rel = self.pivot(pivot, rel, columns)
-            columns = []
-            pivot_alias = pivot.args.get("alias")
-            if pivot_alias is not None:
-                alias = self.fold(pivot_alias.this) if pivot_alias.this else alias
-                columns = self.column_names(pivot_alias)
-        in_brackets = isinstance(node, exp.Subquery)
-        return self.add_source(alias, full_name, rel, columns or None, in_brackets)
+        return rel, columns
 
     def parts(self, node: exp.Table) -> list[str]:
         """The keys of the parts of a relation's name."""

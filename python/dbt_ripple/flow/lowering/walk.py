@@ -149,7 +149,7 @@ class ExpressionWalk:
         raise NotImplementedError
 
     def enter(self) -> Scope:
-        """Begin a scope, with collectors of its own; whoever leaves by an exception leaves for good."""
+        """Begin a scope, with collectors of its own. An exception ends the whole lowering, not the scope."""
         scope = Scope((self.deps, self.sub_deps, self.rows, self.lambdas, self.of_one_row))
         self.scopes.append(scope)
         self.lambdas = []

@@ -277,7 +277,7 @@ def merged(select: exp.Select, rewriting: Rewriting) -> Any:
 
     The sources of one that is joined inwardly, or stands first, are sources of the query around, and
     its conditions are conditions of that. One on the right side of a left join has one source, whose
-    columns it hands on as they are; its conditions are conditions of the join.
+    columns it passes on as they are; its conditions are conditions of the join.
     """
     sources = _sources(select)
     for alias, relation, join in sources:
@@ -361,7 +361,7 @@ def where_for_on(select: exp.Select, rewriting: Rewriting) -> Any:
     return select
 
 
-@rule("LEFT JOIN that has to meet", exp.Select, of_sources=True, moves=True)
+@rule("LEFT JOIN that has to meet", exp.Select, of_sources=True, reorders=True)
 def inner_for_left(select: exp.Select, rewriting: Rewriting) -> Any:
     """A left join is an inner one where WHERE is only true of rows that it has met."""
     for alias, _, join in _sources(select):
@@ -379,7 +379,7 @@ def inner_for_left(select: exp.Select, rewriting: Rewriting) -> Any:
     return None
 
 
-@rule("semi join", exp.Select, of_sources=True, moves=True)
+@rule("semi join", exp.Select, of_sources=True, reorders=True)
 def semi_join(select: exp.Select, rewriting: Rewriting) -> Any:
     """A semi join is EXISTS in WHERE, and an anti join NOT EXISTS."""
     for alias, relation, join in _sources(select):
@@ -395,7 +395,7 @@ def semi_join(select: exp.Select, rewriting: Rewriting) -> Any:
     return None
 
 
-@rule("LEFT JOIN that has not met", exp.Select, of_sources=True, moves=True)
+@rule("LEFT JOIN that has not met", exp.Select, of_sources=True, reorders=True)
 def anti_join(select: exp.Select, rewriting: Rewriting) -> Any:
     """A left join of which WHERE keeps what has met nothing is NOT EXISTS.
 
@@ -443,7 +443,7 @@ def _exists(relation: Any, conditions: list[Any], negated: bool) -> Any:
 # -- IN and EXISTS ----------------------------------------------------------------------------------
 
 
-@rule("EXISTS for IN", exp.In, of_sources=True, moves=True)
+@rule("EXISTS for IN", exp.In, of_sources=True, reorders=True)
 def exists_for_in(node: exp.In, rewriting: Rewriting) -> Any:
     """As a condition, `a in (select b from t)` is `exists (select 1 from t where b = a)`."""
     query = node.args.get("query")
@@ -499,7 +499,7 @@ def exists(node: exp.Exists, rewriting: Rewriting) -> Any:
 # -- groups -----------------------------------------------------------------------------------------
 
 
-@rule("HAVING on a key", exp.Select, of_sources=True, moves=True)
+@rule("HAVING on a key", exp.Select, of_sources=True, reorders=True)
 def having_on_a_key(select: exp.Select, rewriting: Rewriting) -> Any:
     """A condition of HAVING that asks only keys of the groups is one of WHERE."""
     having, keys = select.args.get("having"), _plain_group(select)
@@ -561,7 +561,7 @@ def _above(select: Any, rewriting: Rewriting) -> list[tuple[Any, Any, str]]:
     return columns
 
 
-@rule("DISTINCT of groups", exp.Select, of_sources=True, moves=True)
+@rule("DISTINCT of groups", exp.Select, of_sources=True, reorders=True)
 def distinct_of_groups(select: exp.Select, rewriting: Rewriting) -> Any:
     """Groups of which all keys are shown are distinct."""
     distinct, keys = select.args.get("distinct"), _plain_group(select)
@@ -645,7 +645,7 @@ def _are_of_one_type(branches: Sequence[Any], rewriting: Rewriting) -> bool:
     )
 
 
-@rule("DISTINCT within UNION", exp.Union, of_sources=True, moves=True)
+@rule("DISTINCT within UNION", exp.Union, of_sources=True, reorders=True)
 def distinct_in_union(union: exp.Union, rewriting: Rewriting) -> Any:
     """The branches of a UNION need not be distinct themselves.
 

@@ -53,7 +53,7 @@ class Rewriting:
         order_matters: whether something in the query asks in which order rows come.
         types: of the columns of a source by its alias, as far as they are known.
         fresh: how many names have been made up.
-        reordered: whether rows may come in another order by a rule that is not one that ``moves``.
+        reordered: whether rows may come in another order by a rule that is not one that ``reorders``.
         used: the rules that applied, in order.
     """
 
@@ -76,7 +76,7 @@ class NamedRule:
 
     Attributes:
         of_sources: whether it asks which source a column is of.
-        moves: whether the rows may come in another order.
+        reorders: whether the rows may come in another order.
         at_last: whether it applies once no other rule does any more.
     """
 
@@ -84,7 +84,7 @@ class NamedRule:
     on: tuple[type, ...]
     apply: Rule
     of_sources: bool = False
-    moves: bool = False
+    reorders: bool = False
     at_last: bool = False
 
 
@@ -93,13 +93,13 @@ RULES: Final[dict[str, NamedRule]] = {}
 
 
 def rule(
-    name: str, *on: type, of_sources: bool = False, moves: bool = False, at_last: bool = False
+    name: str, *on: type, of_sources: bool = False, reorders: bool = False, at_last: bool = False
 ) -> Callable[[Rule], Rule]:
     """Put a rule into the registry."""
 
     def register(apply: Rule) -> Rule:
         assert name not in RULES, name
-        RULES[name] = NamedRule(name, on, apply, of_sources, moves, at_last)
+        RULES[name] = NamedRule(name, on, apply, of_sources, reorders, at_last)
         return apply
 
     return register
@@ -147,7 +147,9 @@ def _by_type(rewriting: Rewriting, *, at_last: bool) -> dict[type, list[NamedRul
     """The rules that may apply to a query, by the class of node they look at."""
     rules: dict[type, list[NamedRule]] = {}
     for named in RULES.values():
-        if (named.of_sources and not rewriting.apart) or (named.moves and rewriting.order_matters):
+        if (named.of_sources and not rewriting.apart) or (
+            named.reorders and rewriting.order_matters
+        ):
             continue
         for t in named.on if named.at_last == at_last else ():
             rules.setdefault(t, []).append(named)

@@ -96,7 +96,7 @@ class AssetLineage:
         graph: the assets and the project.
         analysis: of the project.
         cache: where lowered queries may be found.
-        hypothetical: what is supposed of relations and assets, by unique_id.
+        hypothetical: hypothetical changes of relations and assets, by unique_id.
         masking: functions that mask their arguments, besides those known to.
 
     Attributes:

@@ -18,7 +18,7 @@ from dbt_ripple.flow.link import link
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.linker import Linker
-from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode, unequal_circle
+from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode, unequal_cycle
 from dbt_ripple.graph.relations import LinkedNode, unchanged_relation
 from dbt_ripple.reasons import Code, Reason
 
@@ -44,15 +44,15 @@ class CanonicalMode(LinkingMode):
         base: Project,
     ) -> None:
         self.analysis = side.analysis
-        self.unmoved = side.unmoved
+        self.unchanged = side.unchanged
         self.edited = edited
         self.base = base
         self.linker = side.linker(self)
         self.rules: dict[str, list[str]] = {}
 
-    def stand_in(self, linker: Linker, unique_id: str) -> LinkedNode | None:
+    def substitute(self, linker: Linker, unique_id: str) -> LinkedNode | None:
         """A relation that is the same on both sides, as it was seen there."""
-        if unique_id not in self.unmoved:
+        if unique_id not in self.unchanged:
             return None
         analysed = self.analysis.nodes[unique_id]
         # What hooks write to holds, on both sides, what they have left in it.
@@ -61,9 +61,9 @@ class CanonicalMode(LinkingMode):
             return None
         return LinkedNode(analysed, unchanged_relation(unique_id, analysed, linker.dialect), [], {})
 
-    def in_circle(self, linker: Linker, unique_id: str) -> Relation:
-        """What stands in a circle is equal to nothing."""
-        return unequal_circle(linker, unique_id)
+    def in_cycle(self, linker: Linker, unique_id: str) -> Relation:
+        """What is in a cycle is equal to nothing."""
+        return unequal_cycle(linker, unique_id)
 
     def left_by_hooks(self, linker: Linker, key: str) -> bytes:
         """What hooks leave is not looked into here: it is equal to nothing on the other side."""
@@ -97,7 +97,7 @@ class CanonicalMode(LinkingMode):
     def _types_of(self, linker: Linker, key: str) -> dict[str, str]:
         """The types of a relation's columns, where it is the same on both sides and base knows them."""
         unique_id = linker.names.node_of(key)
-        if unique_id is None or unique_id not in self.unmoved:
+        if unique_id is None or unique_id not in self.unchanged:
             return {}
         return {
             fold_stored(c.name, linker.dialect): c.type

@@ -20,14 +20,14 @@ class ComparedSide(NamedTuple):
     Attributes:
         context: of the project.
         analysis: of the project, plain.
-        unmoved: the nodes that are the same on both sides, by unique_id.
+        unchanged: the nodes that are the same on both sides, by unique_id.
         queries: where its queries are lowered.
         seeds: the files of its seeds.
     """
 
     context: ProjectContext
     analysis: Analysis
-    unmoved: AbstractSet[str]
+    unchanged: AbstractSet[str]
     queries: QueryCache
     seeds: SeedFiles
 
@@ -36,13 +36,13 @@ class ComparedSide(NamedTuple):
         cls,
         context: ProjectContext,
         analysis: Analysis,
-        unmoved: AbstractSet[str],
+        unchanged: AbstractSet[str],
         cache: Cache | None,
         seeds: SeedFiles,
     ) -> ComparedSide:
         """A side whose lowered queries may be in a cache."""
         queries = QueryCache(context.dialect, False, cache, None, context.masking)
-        return cls(context, analysis, unmoved, queries, seeds)
+        return cls(context, analysis, unchanged, queries, seeds)
 
     def linker(self, mode: LinkingMode) -> Linker:
         """A linker of this side."""

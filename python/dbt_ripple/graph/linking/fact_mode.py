@@ -1,9 +1,9 @@
 """One side of a project linked with what tests and the files of seeds prove of rows (rules 14 and 15).
 
-Only what a change moved is linked: a relation that is the same on both sides stands for itself. On
+Only what a change affects is linked: a relation that is the same on both sides is taken as it was analysed. On
 each side the tests that are known to hold there say which columns are unique, not null or related
 (`graph.tested_constraints`). A fact is used by queries that are linked after it was noted, so no
-argument goes in a circle.
+argument is circular.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.linker import Linker
-from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode, unequal_circle
+from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode, unequal_cycle
 from dbt_ripple.graph.linking.node_parents import refers_to, relations_above
 from dbt_ripple.graph.linking.other_dependencies import besides_query, unnamed_reads
 from dbt_ripple.graph.linking.seed_constraints import note_constraints_of_files
@@ -53,7 +53,7 @@ class Evidence(NamedTuple):
     Attributes:
         holds: whether a test is known to return no row.
         columns: the columns of a relation as the warehouse has them.
-        settled: the nodes that look at the warehouse while they compile, and of which compiled SQL
+        settled: the nodes that query the warehouse while they compile, and of which compiled SQL
             says all the same (see `selection.proven_tests`).
         loaded: the seeds whose relation is known to hold what their file does.
     """
@@ -97,7 +97,7 @@ class FactMode(LinkingMode):
     ) -> None:
         self.linker = side.linker(self)
         self.analysis = side.analysis
-        self.unmoved = frozenset[str]() if keeps_case(self.linker.dialect) else side.unmoved
+        self.unchanged = frozenset[str]() if keeps_case(self.linker.dialect) else side.unchanged
         self.evidence = evidence
         self.settled = evidence.settled
         self.known_constraints = known_constraints
@@ -208,10 +208,10 @@ class FactMode(LinkingMode):
 
     # -- what is done otherwise -----------------------------------------------------------------
 
-    def stand_in(self, linker: Linker, unique_id: str) -> LinkedNode | None:
+    def substitute(self, linker: Linker, unique_id: str) -> LinkedNode | None:
         """A relation that is the same on both sides, without looking above it."""
         analysed = self.analysis.nodes.get(unique_id)
-        if analysed is None or analysed.status != "analysed" or unique_id not in self.unmoved:
+        if analysed is None or analysed.status != "analysed" or unique_id not in self.unchanged:
             return None
         relation = unchanged_relation(unique_id, analysed, linker.dialect)
         more = self._more_of_unchanged(unique_id, analysed, relation)
@@ -274,18 +274,18 @@ class FactMode(LinkingMode):
         finally:
             constraints.steps, constraints.reader, constraints.named = outer
 
-    def in_circle(self, linker: Linker, unique_id: str) -> Relation:
+    def in_cycle(self, linker: Linker, unique_id: str) -> Relation:
         """What is not known yet is equal to nothing, least of all to the other side's."""
-        relation = unequal_circle(linker, unique_id)
+        relation = unequal_cycle(linker, unique_id)
         relation.facts = Facts(OpaqueRows(relation.rows.fp))
         return relation
 
     def left_by_hooks(self, linker: Linker, key: str) -> bytes:
-        """What hooks leave is not looked into here: where it moved, it is equal to nothing.
+        """What hooks leave is not looked into here: where it changed, it is equal to nothing.
 
         A relation that is the same on both sides is so with what hooks leave in it.
         """
-        if key in self.unmoved:
+        if key in self.unchanged:
             return digest(b"left", key.encode())
         return digest(key.encode(), str(id(linker)).encode())
 

@@ -127,7 +127,7 @@ class Linker:
         linked = self.linked_nodes.get(unique_id)
         if linked is not None:
             return linked
-        linked = self.mode.stand_in(self, unique_id)
+        linked = self.mode.substitute(self, unique_id)
         if linked is None:
             node = self.project.nodes[unique_id]
             self.in_progress[unique_id] = None
@@ -167,7 +167,7 @@ class Linker:
         linked = self.linked_nodes.get(unique_id)
         if linked is None:
             if unique_id in self.in_progress:
-                return self.mode.in_circle(self, unique_id)
+                return self.mode.in_cycle(self, unique_id)
             linked = self.node(unique_id)
         return linked.relation
 

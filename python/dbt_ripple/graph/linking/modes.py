@@ -41,7 +41,7 @@ class LinkingMode:
 
     settled: frozenset[str] = frozenset()
 
-    def stand_in(self, linker: Linker, unique_id: str) -> LinkedNode | None:
+    def substitute(self, linker: Linker, unique_id: str) -> LinkedNode | None:
         """What stands for a node that is not linked from its own query or file; None for the others."""
         return None
 
@@ -49,7 +49,7 @@ class LinkingMode:
         """Do what has to be done before a node is linked."""
 
     def after(self, linker: Linker, unique_id: str, linked: LinkedNode) -> None:
-        """Do what has to be done to a node once it is linked, or stood in for."""
+        """Do what has to be done to a node once it is linked or substituted."""
 
     def follow(self, linker: Linker, unique_id: str, node: Node) -> FollowedQuery | Reason:
         """A node's compiled SQL, linked; or why it cannot be followed."""
@@ -59,7 +59,7 @@ class LinkingMode:
             linker.called[unique_id] = followed[1].called
         return followed
 
-    def in_circle(self, linker: Linker, unique_id: str) -> Relation:
+    def in_cycle(self, linker: Linker, unique_id: str) -> Relation:
         """What a query sees of a node that is being linked: it is above itself."""
         fingerprint = digest(b"cycle", unique_id.encode())
         return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})
@@ -69,7 +69,7 @@ class LinkingMode:
         return linker.left.get(key, b"")
 
 
-def unequal_circle(linker: Linker, unique_id: str) -> Relation:
+def unequal_cycle(linker: Linker, unique_id: str) -> Relation:
     """The same in a comparison of two sides: it is equal to nothing on the other side."""
     fingerprint = digest(b"cycle", unique_id.encode(), str(id(linker)).encode())
     return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})

@@ -50,7 +50,7 @@ def named_by_hooks(linker: Linker, unique_id: str, node: Node) -> list[str]:
 
 
 def named_by_jinja(linker: Linker, unique_id: str, node: Node, reads: WarehouseReads) -> list[str]:
-    """The relations that Jinja which looks at the warehouse names in its strings, as above."""
+    """The relations that Jinja which queries the warehouse names in its strings, as above."""
     if not reads.exist and reads.parts != IntrospectedParts.EVERYTHING:
         return []
     named = linker.context.introspection.named(node)

@@ -1,6 +1,6 @@
 """What a node depends on besides the relations that its query names.
 
-That is what its Jinja looks at while it compiles (rule 11), what its hooks refer to, the functions
+That is what its Jinja queries while it compiles (rule 11), what its hooks refer to, the functions
 that it calls, and what its query may read without naming it (`graph.unnamed_reads`).
 """
 

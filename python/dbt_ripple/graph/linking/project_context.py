@@ -55,7 +55,7 @@ class ProjectContext:
 
     @cached_property
     def introspection(self) -> Introspection:
-        """What Jinja looks at in the warehouse (rule 11)."""
+        """What Jinja queries in the warehouse (rule 11)."""
         return Introspection(self.project, self.macros)
 
     @cached_property

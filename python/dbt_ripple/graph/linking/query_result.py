@@ -147,7 +147,7 @@ class QueryResult:
         return [fold(c.name, bool(c.quote), dialect) for c in self.node.columns.values()]
 
     def find_missing(self) -> None:
-        """All of a relation moves with the names that its query looks for in vain (rule 5)."""
+        """All of a relation depends on the names that its query cannot find (rule 5)."""
         if self.query.missing:
             self.missing = unresolved_names(self.linker, self.unique_id, self.node)
         if self.missing:
@@ -162,7 +162,7 @@ class QueryResult:
             )
 
     def add_what_it_reads_besides(self) -> None:
-        """So is what its query does not name: see `linking.other_dependencies`. After `add_config`."""
+        """Add what the query does not name (`linking.other_dependencies`). To be called after `add_config`."""
         linker, unique_id, node = self.linker, self.unique_id, self.node
         reads = linker.context.introspection.of(node)
         besides = self.introspection_fingerprint = besides_query(linker, unique_id, node, reads)

@@ -42,7 +42,7 @@ class NodeTableResolver:
 
 
 class _Notes:
-    """Gathers the columns of leaves that only their use shows, while one query is linked.
+    """Gathers the columns of sources and the like that only their use shows, while one query is linked.
 
     A query may be linked while another one is.
     """

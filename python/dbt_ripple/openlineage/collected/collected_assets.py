@@ -5,8 +5,8 @@ What is declared and collected under one name is one asset: who owns it and what
 declaration, its runs from the events, and of what it reads and writes both count.
 
 Left out are jobs of dbt itself for what this project builds, because dbt's own artifacts say more of it; and what
-another job writes into a relation that dbt builds (dbt on Spark is seen by Spark's listener, too), which is said
-unless it reads just what dbt reads for it.
+another job writes into a relation that dbt builds (dbt on Spark is seen by Spark's listener, too). The latter is
+reported, unless it reads just what dbt reads for that relation.
 """
 
 from __future__ import annotations

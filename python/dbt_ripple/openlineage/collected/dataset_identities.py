@@ -143,7 +143,7 @@ class DatasetIdentities:
     Args:
         events: for the names that are those of one dataset.
         projects: the project, and the other side of a comparison: what only that has is still a relation.
-        declared: the assets that are declared around it.
+        declared: its declared assets.
         namespace: of dbt's own datasets, where it is known.
     """
 

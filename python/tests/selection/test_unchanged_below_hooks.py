@@ -1,4 +1,4 @@
-"""What is proven below relations that hooks write to: these are the same where nothing moved."""
+"""What is proven below relations that hooks write to: these are the same where nothing changed."""
 
 from __future__ import annotations
 
