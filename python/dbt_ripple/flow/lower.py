@@ -80,6 +80,7 @@ from dbt_ripple.flow.ir import (
     With,
     hidden_in,
 )
+from dbt_ripple.flow.keywords_as_names import DIALECTS, with_keywords_as_names
 from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
 from dbt_ripple.flow.token_kinds import (
     OPENING,
@@ -88,6 +89,7 @@ from dbt_ripple.flow.token_kinds import (
     has_values_side_by_side,
     marks_of,
     may_have_bracketed_list,
+    may_have_keywords_as_names,
     may_nest,
 )
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
@@ -390,6 +392,8 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
         rewritten = with_doubled_quotes(sql, rewritten, dialect)
     if may_have_bracketed_list(marks):
         rewritten = with_lists_as_calls(rewritten, dialect)
+    if dialect in DIALECTS and may_have_keywords_as_names(marks):
+        rewritten = with_keywords_as_names(rewritten)
     return rewritten, marks if rewritten is tokens else marks_of(rewritten)
 
 
