@@ -13,7 +13,7 @@ Of lists, what follows the name says how they are written:
 * ``{names:3...}``: the first three, and ``...``
 * ``{words:`}``: each in backquotes
 * ``{names:quoted}``: as `named` writes the names that a query looks for
-* ``{names:not found}``: as `not_found` says which names a query looks for in vain
+* ``{names:cannot find}``: as `not_found` says which names a query looks for in vain
 * ``{names:has|have}``: the first where it is one, else the second
 * ``{assets:#asset}``: how many, ``2 assets``
 """
@@ -117,7 +117,7 @@ class Code(StrEnum):
         "unknown_materialization",
         "materialization {materialization} is not known",
     )
-    CANNOT_FIND = "cannot_find", "{names:not found}"
+    CANNOT_FIND = "cannot_find", "{names:cannot find}"
     MAY_NOT_BUILD = "may_not_build", "may not build: {because}"
     SYNTAX_ERROR = (
         "syntax_error",
@@ -719,7 +719,7 @@ class _InSentence:
 def _listed(items: Sequence[str], how: str) -> str:
     if how == "quoted":
         return named(items)
-    if how == "not found":
+    if how == "cannot find":
         return not_found(items)
     if how == "`":
         return ", ".join(f"`{item}`" for item in items)
