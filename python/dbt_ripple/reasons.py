@@ -13,6 +13,7 @@ Of lists, what follows the name says how they are written:
 * ``{names:3...}``: the first three, and ``...``
 * ``{words:`}``: each in backquotes
 * ``{names:quoted}``: as `named` writes the names that a query looks for
+* ``{names:cannot find}``: as `not_found` says which names a query looks for in vain
 * ``{names:has|have}``: the first where it is one, else the second
 * ``{assets:#asset}``: how many, ``2 assets``
 """
@@ -116,7 +117,7 @@ class Code(StrEnum):
         "unknown_materialization",
         "materialization {materialization} is not known",
     )
-    CANNOT_FIND = "cannot_find", "cannot find {names:quoted}"
+    CANNOT_FIND = "cannot_find", "{names:cannot find}"
     MAY_NOT_BUILD = "may_not_build", "may not build: {because}"
     SYNTAX_ERROR = (
         "syntax_error",
@@ -684,6 +685,21 @@ def named(names: Iterable[str]) -> str:
     return ", ".join(shown.values())
 
 
+_IS_A_SENTENCE: Final = re.compile(r".+ is ambiguous|[A-Z ]+ of \d+ columns with \d+", re.DOTALL)
+
+
+def not_found(names: Sequence[str]) -> str:
+    """What a query looks for in vain, and what else is wrong with its names.
+
+    Example:
+        >>> not_found(["t.id", "a is ambiguous", "b", "UNION of 2 columns with 1"])
+        'cannot find t.id, b; a is ambiguous; UNION of 2 columns with 1'
+    """
+    said = [name for name in names if _IS_A_SENTENCE.fullmatch(name)]
+    sought = named(name for name in names if name not in said)
+    return "; ".join([f"cannot find {sought}"] * (len(said) < len(names)) + said)
+
+
 class _InSentence:
     """Writes an argument of a reason into its sentence."""
 
@@ -703,6 +719,8 @@ class _InSentence:
 def _listed(items: Sequence[str], how: str) -> str:
     if how == "quoted":
         return named(items)
+    if how == "cannot find":
+        return not_found(items)
     if how == "`":
         return ", ".join(f"`{item}`" for item in items)
     if how.startswith("#"):

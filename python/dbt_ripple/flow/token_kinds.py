@@ -46,6 +46,9 @@ _LT: Final = b"\5"
 _UNARY: Final = b"\6"
 _PIPE: Final = b"\7"
 _IN: Final = b"\x08"
+_FROM: Final = b"\x0b"
+_INLINE_TABLE: Final = b"\x0c"
+_ENDS_A_NAME: Final = b"\x0e"
 
 
 def _mark(kind: TokenType) -> int:
@@ -59,7 +62,19 @@ def _mark(kind: TokenType) -> int:
         return _OPENS[0]
     if kind in UNARY:
         return _UNARY[0]
-    return {TokenType.LT: _LT[0], TokenType.PIPE_GT: _PIPE[0], TokenType.IN: _IN[0]}.get(kind, 0)
+    return _OTHERS.get(kind, b"\0")[0]
+
+
+_OTHERS: Final = {
+    TokenType.LT: _LT,
+    TokenType.PIPE_GT: _PIPE,
+    TokenType.IN: _IN,
+    TokenType.FROM: _FROM,
+    TokenType.VALUES: _INLINE_TABLE,
+    TokenType.COMMA: _ENDS_A_NAME,
+    TokenType.EQ: _ENDS_A_NAME,
+    TokenType.NEQ: _ENDS_A_NAME,
+}
 
 
 def _only(*marks: bytes) -> bytes:
@@ -105,6 +120,11 @@ def has_values_side_by_side(marks: bytes) -> bool:
 def may_have_bracketed_list(marks: bytes) -> bool:
     """Whether a text could have ``IN [...]``: after most IN there is another token."""
     return _IN + _OPENS in marks
+
+
+def may_have_keywords_as_names(marks: bytes) -> bool:
+    """Whether a text could have a column called `values` or `from`: few have."""
+    return _INLINE_TABLE in marks or _FROM + _ENDS_A_NAME in marks
 
 
 def texts_of(tokens: list[Any], marks: bytes, names: bool = True) -> Iterator[str]:

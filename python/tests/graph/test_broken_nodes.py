@@ -372,6 +372,10 @@ def test_names_are_reported_so_that_they_can_be_read() -> None:
     # What one engine reads as text is a name to another.
     seen = of('select split(sprint, ", ") as a, Sprint as b, "" as c from s.t')
     assert str(seen.reason) == 'cannot find sprint, ", ", ""'
+    both = of("select id, gone from s.t join s.u on t.id = u.id")
+    assert str(both.reason) == "cannot find gone; id is ambiguous"
+    twice = of("select id from s.t join s.u on t.id = u.id")
+    assert str(twice.reason) == "id is ambiguous"
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "spark", "postgres", "sqlite", "bigquery", "none"])
