@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -168,14 +167,14 @@ def _compile_rest(
     Raises:
         RippleError: dbt cannot, and that is no answer (not `or_count`); says which command does.
     """
-    from dbt_ripple.dbt_runner.invoke import Dbt
+    from dbt_ripple.dbt_runner.invoke import Dbt, temporary_folder
     from dbt_ripple.dbt_runner.run_selection import compile_against
 
     assert state is not None
     uncompiled = [node.unique_id for node in head.uncompiled()]
-    with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+    with temporary_folder() as folder:
         try:
-            dbt = Dbt(project_dir.resolve(), Path(folder), options, log_level="none")
+            dbt = Dbt(project_dir.resolve(), folder, options, log_level="none")
             return compile_against(base, head, uncompiled, dbt, state_folder(project_dir, state))
         except RippleError as error:
             if or_count:

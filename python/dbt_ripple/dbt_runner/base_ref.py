@@ -24,7 +24,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,7 +39,7 @@ from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.comparability import with_macro_order, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
 from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
-from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
+from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.macros import ANY
 from dbt_ripple.graph.target_folder import sources_of_catalog
@@ -99,7 +98,7 @@ def both_sides(
     options = options.resolved(project_dir)
     with (
         interrupted_by_term(),
-        _temporary_folder() as folder,
+        temporary_folder() as folder,
         worktree(project_dir, ref, folder / "base") as (base_dir, notes),
     ):
         dbt_of_head = Dbt(
@@ -112,8 +111,11 @@ def both_sides(
         dbt_of_base("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
         base = read_project(folder / "base-target")
         head = read_project(folder / "head-target")
+        base_files, head_files = (
+            _project_files(d, config.packages_install_path) for d in (base_dir, project_dir)
+        )
         conditions = CompileConditions(
-            variables=linked and _variables(project_dir) == _variables(base_dir),
+            variables=linked and _variables(head_files) == _variables(base_files),
             environment=True,
             target=True,
             command=True,
@@ -127,7 +129,7 @@ def both_sides(
             _with_source_columns(side, catalog).having(same_environment=True)
             for side in (base, head)
         )
-        values = (_values(d, options.variables) for d in (base_dir, project_dir))
+        values = (_values(files, options.variables) for files in (base_files, head_files))
         base, head = with_variables(base, head, *values)
         orders = (_macro_order(d) for d in (base_dir, project_dir))
         base, head = with_macro_order(base, head, *orders)
@@ -285,15 +287,6 @@ def _one_line(text: str) -> str:
     return " ".join(text.removeprefix("fatal: ").split())[:300]
 
 
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="dbt-ripple-")).resolve()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 # --- what base needs of here -----------------------------------------------------------------------
 
 
@@ -353,12 +346,22 @@ def _tops(project_dir: Path, base_dir: Path) -> tuple[Path, Path]:
     )
 
 
-def _variables(project_dir: Path) -> Any:
-    """The vars and the macro order a project file sets; text that is not YAML equals only itself."""
-    text = _text(project_dir / PROJECT_FILE)
+def _project_files(project_dir: Path, install_path: str) -> dict[str, Path]:
+    """The project's folder, under no name, and those of its packages by the names of the folders."""
+    packages = sorted((project_dir / install_path).glob(f"*/{PROJECT_FILE}"))
+    return {"": project_dir} | {file.parent.name: file.parent for file in packages}
+
+
+def _variables(folders: dict[str, Path]) -> Any:
+    """The vars and the macro order that project files set; text that is not YAML equals only itself."""
+    return {name: _variables_of(folder) for name, folder in folders.items()}
+
+
+def _variables_of(folder: Path) -> Any:
+    text = _text(folder / PROJECT_FILE)
     try:
         content = YAML(typ="safe").load(text or "")
-        return content.get("vars"), content.get("dispatch"), _text(project_dir / "vars.yml")
+        return content.get("vars"), content.get("dispatch"), _text(folder / "vars.yml")
     except (YAMLError, AttributeError):
         return text
 
@@ -373,23 +376,26 @@ def _macro_order(project_dir: Path) -> str:
         return text or ""
 
 
-def _values(project_dir: Path, given: str | None) -> dict[str, str]:
-    """The vars of a project by name, those of the command line first, each with all its values.
+def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
+    """The vars of a project and its packages by name, those of the command line first, with all values.
 
     A var may have another value in each package; text that is not YAML is the value of every var.
     """
+    texts = [("", given, False)]
+    for package, folder in folders.items():
+        texts += ((package, _text(folder / file), True) for file in ("vars.yml", PROJECT_FILE))
     values_of: dict[str, list[Any]] = {}
-    for text in (given, _text(project_dir / "vars.yml"), _text(project_dir / PROJECT_FILE)):
+    for package, text, of_file in texts:
         try:
             content = YAML(typ="safe").load(text or "")
         except YAMLError:
             return {ANY: text or ""}
-        if isinstance(content, dict) and text != given:
+        if isinstance(content, dict) and of_file:
             content = content.get("vars")
         for name, value in content.items() if isinstance(content, dict) else ():
-            values_of.setdefault(str(name), []).append(value)
+            values_of.setdefault(str(name), []).append((package, value) if package else value)
             for inner, of_package in value.items() if isinstance(value, dict) else ():
-                values_of.setdefault(str(inner), []).append((name, of_package))
+                values_of.setdefault(str(inner), []).append((package, name, of_package))
     return {name: repr(values) for name, values in values_of.items()}
 
 

@@ -162,6 +162,19 @@ def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Pa
         assert "sum(amount)" in compiled
     assert fingerprint(repository) == before
 
+    # A var that the package itself sets.
+    package = repository / "dbt" / "package"
+    asks = "{{ config(post_hook=\"select {{ var('limit') }}\") }} select {{ var('limit') }} as m"
+    file = "name: package\nversion: 1.0.0\nvars: {limit: 1}"
+    write(package, {"models/m.sql": asks, "dbt_project.yml": file})
+    commit(repository)
+    write(package, {"dbt_project.yml": file.replace("1}", "2}")})
+    with both_sides(project, "HEAD", DbtOptions(profiles_dir=project)) as compiled_sides:
+        left = compiled_sides.taken.left_to_compile
+        assert str(left["model.package.m"]).startswith("it reads `var`")
+        assert "2 as m" in (compiled_sides.head.nodes["model.package.m"].compiled_code or "")
+        assert compiled_sides.head.variables == {"limit": "[('package', 2)]"}
+
 
 def test_commits_the_branch_lacks_are_said(tiny: Path, tmp_path: Path) -> None:
     git(tiny, "checkout", "-q", "-b", "ahead")

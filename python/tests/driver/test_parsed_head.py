@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,20 @@ def test_where_dbt_cannot_compile_it_is_refused_with_the_command(
     code, out, err = ripple(monkeypatch, capsys, "impact", "raw_orders", "--drop", "amount")
     assert (code, out) == (2, "")
     assert "from raw_orders on) but not compiled them; compile the whole project" in err
+
+
+def test_what_a_failed_dbt_still_writes_is_no_error(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOTEMPTY, "Directory not empty")
+
+    write(tiny, {"models/stg_orders.sql": DOUBLED})
+    assert dbt(tiny, "parse")
+    (tiny / "profiles.yml").write_text("tiny: {}\n")
+    monkeypatch.setattr(
+        os, "rmdir", refused
+    )  # as where a thread has written another file meanwhile
+    code, out, err = ripple(monkeypatch, capsys, "diff", "--state", "../state")
+    assert (code, out) == (2, "")
+    assert "could not be compiled here" in err
