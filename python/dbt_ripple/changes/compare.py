@@ -190,7 +190,7 @@ def compare(
     anew = bool(blind or same_macros) or anew
     contexts = ProjectContexts()
     conditions = check(contexts.of(base), contexts.of(head))
-    seeds = pair_seeds(base, head)
+    seeds = pair_seeds(base, head, of_one=projects is None)
     anew = anew or seeds.one_sided
     if base_analysis is None or seeds.base.by_content or anew:
         base_analysis = analyse(base, cache=cache, seeds=seeds.base, context=contexts.of(base))
