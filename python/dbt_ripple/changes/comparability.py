@@ -10,6 +10,7 @@ from typing import Final
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import CUSTOM_ENVIRONMENT, WITH_SQL
 from dbt_ripple.changes.compiled_sql_reuse import other_names
+from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
@@ -205,6 +206,12 @@ def with_variables(
         base.having(variables={name: before.get(name, "") for name in differ}),
         head.having(variables={name: now.get(name, "") for name in differ}),
     )
+
+
+def with_known_variables(base: Project, head: Project) -> tuple[Project, Project] | None:
+    """Both sides with the vars that differ, by the files that dbt has left; None where these do not tell."""
+    values = Variables(base, head).differing()
+    return None if values is None else with_variables(base, head, *values)
 
 
 def with_macro_order(

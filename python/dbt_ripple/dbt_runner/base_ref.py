@@ -39,6 +39,7 @@ from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.comparability import with_macro_order, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
 from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
+from dbt_ripple.changes.dbt_vars import vars_by_name
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.macros import ANY
@@ -384,7 +385,7 @@ def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
     texts = [("", given, False)]
     for package, folder in folders.items():
         texts += ((package, _text(folder / file), True) for file in ("vars.yml", PROJECT_FILE))
-    values_of: dict[str, list[Any]] = {}
+    sources: list[tuple[str, Any]] = []
     for package, text, of_file in texts:
         try:
             content = YAML(typ="safe").load(text or "")
@@ -392,11 +393,8 @@ def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
             return {ANY: text or ""}
         if isinstance(content, dict) and of_file:
             content = content.get("vars")
-        for name, value in content.items() if isinstance(content, dict) else ():
-            values_of.setdefault(str(name), []).append((package, value) if package else value)
-            for inner, of_package in value.items() if isinstance(value, dict) else ():
-                values_of.setdefault(str(inner), []).append((package, name, of_package))
-    return {name: repr(values) for name, values in values_of.items()}
+        sources.append((package, content))
+    return vars_by_name(sources)
 
 
 def _text(path: Path) -> str | None:
