@@ -265,6 +265,14 @@ class _Side:
         return None
 
 
+def warning_flags(project_dir: Path) -> dict[str, Any]:
+    """What a project file says of warnings that count as errors."""
+    text = _text(project_dir / _FILE)
+    flags = (_parsed(text) or {}).get("flags") if text and "warn_error" in text else None
+    names = ("warn_error", "warn_error_options")
+    return {n: flags[n] for n in names if flags.get(n)} if isinstance(flags, dict) else {}
+
+
 def _vars_of(text: str, file: Path) -> _FileVars | None:
     """The vars and the macro order that a project file sets; None where it is not YAML."""
     content = _parsed(text)

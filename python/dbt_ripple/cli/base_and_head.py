@@ -297,12 +297,16 @@ def load_sides(
             f"{_MAKE_HEAD} again",
         )
     from dbt_ripple.changes.compiled_sql_reuse import as_not_deferred
+    from dbt_ripple.changes.dbt_vars import warning_flags
+    from dbt_ripple.graph.target_folder import TargetFolder
 
     own_names = as_not_deferred(base.project, head.project)
     if own_names is not head.project:
-        from dbt_ripple.graph.target_folder import TargetFolder
-
         head = TargetFolder.of(own_names, head.cache, processes=head.processes)
+    if not head.project.run_args and (flags := warning_flags(project_dir)):
+        head = TargetFolder.of(
+            head.project.having(warning_flags=flags), head.cache, processes=head.processes
+        )
     if not head.project.uncompiled():
         return base, head
     completed = _complete(base, head, compile_rest)

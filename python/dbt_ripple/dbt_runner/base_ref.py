@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,9 +40,10 @@ from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.comparability import with_macro_order, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
 from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
-from dbt_ripple.changes.dbt_vars import vars_by_name
+from dbt_ripple.changes.dbt_vars import vars_by_name, warning_flags
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.macros import ANY
 from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.tuning import interrupted_by_term
@@ -130,11 +132,12 @@ def both_sides(
             _with_source_columns(side, catalog).having(same_environment=True)
             for side in (base, head)
         )
+        head = head.having(warning_flags=warning_flags(project_dir))
         values = (_values(files, options.variables) for files in (base_files, head_files))
         base, head = with_variables(base, head, *values)
         orders = (_macro_order(d) for d in (base_dir, project_dir))
         base, head = with_macro_order(base, head, *orders)
-        yield CompiledSides(base, head, taken, notes)
+        yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes)
 
 
 def connection_config(manifest: Any) -> Any:
@@ -395,6 +398,58 @@ def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
             content = content.get("vars")
         sources.append((package, content))
     return vars_by_name(sources)
+
+
+def _with_files(
+    base: Project, head: Project, base_dir: Path, project_dir: Path
+) -> tuple[Project, Project]:
+    """Both sides with the files of the repository that their queries and Python models read.
+
+    DuckDB looks for a file in the working directory. A file that git does not know is data, as the
+    rows of a source are.
+    """
+    adapter = head.metadata.adapter_type
+    names = {
+        file
+        for side in (base, head)
+        for node in side.nodes.values()
+        for file in (*files_read(node, adapter), *modules_imported(node))
+    }
+    if not names:
+        return base, head
+    top, base_top = _tops(project_dir, base_dir)
+    before: dict[str, str] = {}
+    now: dict[str, str] = {}
+    for folder in dict.fromkeys((project_dir, Path.cwd().resolve())):
+        if not folder.is_relative_to(top):
+            continue
+        for name in sorted(names):
+            there = _content(base_top / folder.relative_to(top), name)
+            here = _content(folder, name)
+            here = {f: h for f, h in here.items() if f in there or _is_tracked(folder, f)}
+            if there or here:
+                differs = there != here
+                before[name] = before.get(name, "") + (
+                    repr(sorted(there.items())) if differs else ""
+                )
+                now[name] = now.get(name, "") + (repr(sorted(here.items())) if differs else "")
+    return base.having(files=before), head.having(files=now)
+
+
+def _content(folder: Path, name: str) -> dict[str, str]:
+    """The files below a folder that a name or a pattern means, each with a digest."""
+    if Path(name).is_absolute():
+        return {}
+    try:
+        paths = folder.glob(name) if set(name) & set("*?[") else [folder / name]
+        files = {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}
+        return {file: sha256(path.read_bytes()).hexdigest() for file, path in files.items()}
+    except (OSError, ValueError):  # it cannot be read, or is no pattern
+        return {}
+
+
+def _is_tracked(folder: Path, file: str) -> bool:
+    return _git(folder, "ls-files", "--error-unmatch", "--", file) is not None
 
 
 def _text(path: Path) -> str | None:

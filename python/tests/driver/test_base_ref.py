@@ -176,6 +176,27 @@ def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Pa
         assert compiled_sides.head.variables == {"limit": "[('package', 2)]"}
 
 
+def test_what_only_the_files_of_both_sides_tell_counts(tiny: Path) -> None:
+    reads = "select order_id from read_csv('data/paid.csv')"
+    tested = "models: [{name: paid, columns: [{name: order_id, data_tests: [not_null]}]}]"
+    files = {"models/paid.sql": reads, "models/paid.yml": tested, "data/paid.csv": "order_id\n1\n"}
+    write(tiny, files)
+    commit(tiny)
+    with sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == []
+        assert not select(compiled_sides.base, compiled_sides.head).notes[1:]
+    write(tiny, {"data/paid.csv": "order_id\n2\n"})
+    with sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == ["not_null_paid_order_id"]
+
+    flags = "\nflags: {warn_error_options: {error: [LogTestResult]}}\n"
+    write(tiny, {"data/paid.csv": "order_id\n1\n"})
+    write(tiny, {"dbt_project.yml": (tiny / "dbt_project.yml").read_text() + flags})
+    with sides(tiny) as compiled_sides:
+        every = [node.name for node in compiled_sides.head.of_type("test")]
+        assert names(compiled_sides) == sorted(every)
+
+
 def test_commits_the_branch_lacks_are_said(tiny: Path, tmp_path: Path) -> None:
     git(tiny, "checkout", "-q", "-b", "ahead")
     write(tiny, {"models/stg_orders.sql": STG})

@@ -14,6 +14,9 @@ from tiny_project import dbt, write
 pytestmark = pytest.mark.slow
 
 
+FLAGS = "\nflags: {warn_error_options: {error: [LogTestResult]}}\n"
+
+
 def test_without_an_edit_nothing_changed(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,6 +63,18 @@ def test_where_dbt_cannot_compile_it_is_refused_with_the_command(
     code, out, err = ripple(monkeypatch, capsys, "impact", "raw_orders", "--drop", "amount")
     assert (code, out) == (2, "")
     assert "from raw_orders on) but not compiled them; compile the whole project" in err
+
+
+def test_warnings_that_the_project_file_makes_errors_count(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project, results = tiny / "dbt_project.yml", tiny.parent / "state" / "run_results.json"
+    results.write_text(results.read_text().replace('"status": "pass"', '"status": "warn"'))
+    write(tiny, {"dbt_project.yml": project.read_text() + FLAGS})
+    assert dbt(tiny, "parse")
+    arguments = ("select", "--state", "../state", "--format", "json")
+    tests = json.loads(ripple(monkeypatch, capsys, *arguments)[1])["tests"]
+    assert tests and {str(test["reason"]) for test in tests} == {"its own warn_error changed"}
 
 
 def test_what_a_failed_dbt_still_writes_is_no_error(
