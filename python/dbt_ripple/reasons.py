@@ -406,15 +406,24 @@ class Code(StrEnum):
     SEED_FILES_EQUAL = "seed_files_equal", "its files are equal"
     SEED_FILE_MISSING = (
         "seed_file_missing",
-        "its file is not here, so it counts as unchanged, as in dbt",
+        "its file is not here, so it counts as changed",
     )
     SEED_FILE_NEWER = (
         "seed_file_newer",
         "its file is newer than base's artifacts, so it counts as changed",
     )
-    SEED_TAKEN_AS_UNCHANGED = (
-        "seed_taken_as_unchanged",
-        "it counts as unchanged, as in dbt",
+    SEED_FILE_OLDER = (
+        "seed_file_older",
+        "its file is older than base's artifacts, so it counts as unchanged",
+    )
+    SEED_FILE_NEVER_EDITED = (
+        "seed_file_never_edited",
+        "git knows no other version of its file, so it counts as unchanged",
+    )
+    SEED_FILE_OF_BASE_MISSING = (
+        "seed_file_of_base_missing",
+        "base's file is not here, and git (with its whole history) does not show that it was never edited, "
+        "so it counts as changed",
     )
     TAKEN_FROM_BASE = (
         "taken_from_base",

@@ -409,6 +409,10 @@ class Project:
         environment: the environment variables that are known not to be the same on the two sides, with
             their values here; dbt writes only those of `CUSTOM_ENVIRONMENT` into its manifest.
         same_environment: whether the others are known to be the same, too.
+        files: the files that queries and Python models read, of those that were compared: each with
+            what stands for its content here, empty where it is the same on both sides.
+        warning_flags: what the project file says of warnings that count as errors, where no command
+            has run that would say it in its arguments.
         blind: the nodes whose compiled SQL may not say what their edited code means, because what they
             look at was not there when they were compiled.
         written_otherwise: the sources that declared assets write otherwise than on the other side of a
@@ -444,6 +448,8 @@ class Project:
     macro_order_known: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     same_environment: bool = False
+    files: dict[str, str] = field(default_factory=dict)
+    warning_flags: dict[str, Any] = field(default_factory=dict)
     blind: frozenset[str] = frozenset()
     written_otherwise: dict[str, frozenset[str]] = field(default_factory=dict)
     freshness: Later[list[SourceFreshness]] = Later(list)

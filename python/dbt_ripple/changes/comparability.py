@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import CUSTOM_ENVIRONMENT, WITH_SQL
 from dbt_ripple.changes.compiled_sql_reuse import other_names
+from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
+from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.jinja import normalised
@@ -55,15 +55,6 @@ def check(base_context: ProjectContext, head_context: ProjectContext) -> list[Re
     ]
 
 
-_PATH: Final = r"(?:[^':]|:(?!//))+"
-_FILE_READ: Final = re.compile(
-    rf"\b(?:read_\w+|parquet_scan|sniff_csv|glob)\s*\(\s*\[?\s*'({_PATH})'"
-    rf"|\b(?:from|join)\s*'({_PATH}\.[a-z]\w*)'",
-    re.I,
-)
-"""A file of this machine that DuckDB reads by its name."""
-
-
 def _unseen_order(base: Project, context: ProjectContext) -> list[Reason]:
     """Whether the order of packages decides which macro of head runs where nothing compiled shows it."""
     head, macros, config_fingerprints = context.project, context.macros, context.config_fingerprints
@@ -85,23 +76,14 @@ def _unseen_order(base: Project, context: ProjectContext) -> list[Reason]:
 
 
 def _unseen_files(head: Project) -> list[Reason]:
-    """The files beside the project that queries and Python models read: nothing compares these."""
+    """The files beside the project that queries and Python models read, and nothing has compared."""
     files: dict[str, None] = {}
-    if head.metadata.adapter_type == "duckdb":
-        for node in head.nodes.values():
-            if node.compiled_code and "'" in node.compiled_code:
-                reads = _FILE_READ.finditer(node.compiled_code)
-                files.update(dict.fromkeys(read[1] or read[2] for read in reads))
-    modules = _IMPORTED.findall("\n".join(n.raw_code for n in head.of_type("model") if n.is_python))
     folder = Path(head.target_path).absolute().parent
-    for module in dict.fromkeys(modules):
-        for file in (folder / f"{module}.py", folder / module / "__init__.py"):
-            if file.is_file():
-                files[file.relative_to(folder).as_posix()] = None
-    return [Code.FILES_UNSEEN(names=sorted(files))] if files else []
-
-
-_IMPORTED: Final = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.M)
+    for node in head.nodes.values():
+        files.update(dict.fromkeys(files_read(node, head.metadata.adapter_type)))
+        files.update((file, None) for file in modules_imported(node) if (folder / file).is_file())
+    unseen = sorted(files.keys() - head.files.keys())
+    return [Code.FILES_UNSEEN(names=unseen)] if unseen else []
 
 
 def _unseen_variables(base: Project, context: ProjectContext) -> list[Reason]:
@@ -205,6 +187,12 @@ def with_variables(
         base.having(variables={name: before.get(name, "") for name in differ}),
         head.having(variables={name: now.get(name, "") for name in differ}),
     )
+
+
+def with_known_variables(base: Project, head: Project) -> tuple[Project, Project] | None:
+    """Both sides with the vars that differ, by the files that dbt has left; None where these do not tell."""
+    values = Variables(base, head).differing()
+    return None if values is None else with_variables(base, head, *values)
 
 
 def with_macro_order(

@@ -21,6 +21,7 @@ from dbt_ripple.changes.comparability import (
     compiled_blindly,
     followed_hooks,
     with_environment,
+    with_known_variables,
 )
 from dbt_ripple.changes.compiled_sql_reuse import AgreedText, agree
 from dbt_ripple.changes.equivalent_macros import with_same_macros
@@ -190,7 +191,14 @@ def compare(
     anew = bool(blind or same_macros) or anew
     contexts = ProjectContexts()
     conditions = check(contexts.of(base), contexts.of(head))
-    seeds = pair_seeds(base, head)
+    if projects is not None and any(note.code is Code.VARS_UNSEEN for note in conditions):
+        told = with_known_variables(base, head)
+        if told is not None:
+            base, head = told
+            anew = anew or bool(base.variables or head.variables)
+            contexts = ProjectContexts()
+            conditions = check(contexts.of(base), contexts.of(head))
+    seeds = pair_seeds(base, head, of_one=projects is None)
     anew = anew or seeds.one_sided
     if base_analysis is None or seeds.base.by_content or anew:
         base_analysis = analyse(base, cache=cache, seeds=seeds.base, context=contexts.of(base))

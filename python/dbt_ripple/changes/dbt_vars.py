@@ -8,9 +8,10 @@ read it, or in git. What none of these tells counts as not proven.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -99,22 +100,75 @@ class Variables:
             if (then := base.get(unique_id)) is not None and node.relation_name
         )
 
+    def differing(self) -> tuple[dict[str, str], dict[str, str]] | None:
+        """The vars of both sides by name, without those of files that are the same; None where not known."""
+        values: list[list[tuple[str, Any]]] = [[], []]
+        if not self.same_arguments:
+            for of_side, side in zip(values, self.sides, strict=True):
+                given = side.run_args.get("vars")
+                if not isinstance(given, dict):
+                    return None
+                of_side.append(("", given))
+        head = self.sides[1]
+        for package in dict.fromkeys((head.name, *sorted(head.packages))):
+            then, now = self._of_files(package)
+            if then is None or now is None or then.dispatch != now.dispatch:
+                return None
+            for of_side, file in zip(values, (then, now), strict=True):
+                of_side.append(("" if package == head.name else package, file.variables))
+        return vars_by_name(values[0]), vars_by_name(values[1])
+
     def _same_file(self, package: str) -> bool:
+        before, now = self._of_files(package)
+        return before is not None and before == now
+
+    def _of_files(self, package: str) -> tuple[_FileVars | None, _FileVars | None]:
+        """What each side's project file sets, as far as it differs; None where that is not known."""
         before, now = (side.digest(package) for side in self.sides)
         if before is not None and before == now:
-            return True
+            return _NOTHING, _NOTHING
         texts = [side.vars_in_file(package) for side in self.sides]
         if before is None and self.sides[0].file(package) == self.sides[1].file(package):
-            return False  # the file is head's, however old it looks: base may be of elsewhere
-        if texts[0] is None:  # it may have been overwritten by head's, and git still have it
+            texts[0] = None  # the file is head's, however old it looks: base may be of elsewhere
+        elif texts[0] is None:  # it may have been overwritten by head's, and git still have it
             texts[0] = self.sides[0].vars_in_git(self.sides[1].file(package), package)
-        return texts[0] is not None and texts[0] == texts[1]
+        return texts[0], texts[1]
+
+
+class _FileVars(NamedTuple):
+    """The vars and the macro order that a project file sets."""
+
+    variables: Any
+    dispatch: Any
+
+
+_NOTHING: Final = _FileVars(None, None)
+
+
+def vars_by_name(sources: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Vars by name, each with all its values: it may have another one in each package.
+
+    Args:
+        sources: the vars that a package sets, or under no name the project or its command line.
+    """
+    values_of: dict[str, list[Any]] = {}
+    for package, variables in sources:
+        for name, value in variables.items() if isinstance(variables, dict) else ():
+            values_of.setdefault(str(name), []).append((package, value) if package else value)
+            for inner, of_package in value.items() if isinstance(value, dict) else ():
+                values_of.setdefault(str(inner), []).append((package, name, of_package))
+    return {name: repr(values) for name, values in values_of.items()}
 
 
 class _Side:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.name = project.metadata.project_name or ""
+
+    @cached_property
+    def packages(self) -> set[str]:
+        """The packages whose code may ask for vars."""
+        return {node.package_name for node in self.project.nodes.values()}
 
     @cached_property
     def run_args(self) -> dict[str, Any]:
@@ -173,14 +227,16 @@ class _Side:
         """Where the project file of a package is, or was."""
         folder = self.run_args.get("project_dir")
         if not isinstance(folder, str):
-            return None
+            if self.digest(package) is None:
+                return None
+            folder = Path(self.project.target_path).absolute().parent  # if the file has that digest
         root = Path(folder)
         if package == self.name:
             return root / _FILE
         content = _parsed(_text(root / _FILE)) or {}
         return root / str(content.get("packages-install-path") or "dbt_packages") / package / _FILE
 
-    def vars_in_file(self, package: str) -> str | None:
+    def vars_in_file(self, package: str) -> _FileVars | None:
         """What a package's project file says of vars, where it is the one that dbt has read."""
         file = self.file(package)
         text = _text(file) if file is not None else None
@@ -197,7 +253,7 @@ class _Side:
             else None
         )
 
-    def vars_in_git(self, file: Path | None, package: str) -> str | None:
+    def vars_in_git(self, file: Path | None, package: str) -> _FileVars | None:
         """The same of the commit of a file that has the digest of what dbt has read."""
         digest = self.digest(package)
         if digest is None or file is None:
@@ -209,12 +265,20 @@ class _Side:
         return None
 
 
-def _vars_of(text: str, file: Path) -> str | None:
+def warning_flags(project_dir: Path) -> dict[str, Any]:
+    """What a project file says of warnings that count as errors."""
+    text = _text(project_dir / _FILE)
+    flags = (_parsed(text) or {}).get("flags") if text and "warn_error" in text else None
+    names = ("warn_error", "warn_error_options")
+    return {n: flags[n] for n in names if flags.get(n)} if isinstance(flags, dict) else {}
+
+
+def _vars_of(text: str, file: Path) -> _FileVars | None:
     """The vars and the macro order that a project file sets; None where it is not YAML."""
     content = _parsed(text)
     if content is None or (file.parent / "vars.yml").exists():
         return None
-    return repr((_sorted(content.get("vars")), content.get("dispatch")))
+    return _FileVars(content.get("vars"), content.get("dispatch"))
 
 
 def _sorted(value: Any) -> Any:

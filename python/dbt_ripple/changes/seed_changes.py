@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.graph.git_history import has_one_version
 from dbt_ripple.graph.seed_files import SeedFile, SeedFiles, checksum
 from dbt_ripple.reasons import Code, Reason
 
@@ -25,11 +26,16 @@ class SeedPair:
     notes: list[Reason] = field(default_factory=list)
 
 
-def pair_seeds(base: Project, head: Project) -> SeedPair:
+def pair_seeds(base: Project, head: Project, *, of_one: bool = False) -> SeedPair:
     """The files of the seeds that differ, each where it is at hand on both sides.
 
     A file serves either side whose checksum it has, so that a side that was made elsewhere finds
     what did not change in the other side's folder.
+
+    Args:
+        base: what is deployed.
+        head: what is proposed.
+        of_one: whether both are one project, of which a change is only supposed: its seeds are the same.
     """
     folders = [
         folder
@@ -64,7 +70,7 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
             (_listed(base, before) or own.read(before) is not None)
             != (_listed(head, node) or own.read(node) is not None)
         )
-        if checksum(node)[0] == "path":
+        if checksum(node)[0] == "path" and not of_one:
             differs, reason = _too_large(node, before, base)
             notes.append(Code.SEED_TOO_LARGE(name=node.name, because=reason))
             if differs:
@@ -123,8 +129,12 @@ def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, Reason]:
             return differs, Code.SEED_FILES_DIFFER() if differs else Code.SEED_FILES_EQUAL()
         written = file.stat().st_mtime
     except OSError:
-        return False, Code.SEED_FILE_MISSING()
+        return True, Code.SEED_FILE_MISSING()
+    if file != then:  # base was made elsewhere, of a commit
+        if has_one_version(file):
+            return False, Code.SEED_FILE_NEVER_EDITED()
+        return True, Code.SEED_FILE_OF_BASE_MISSING()
     generated_at = base.metadata.generated_at
-    if file == then and generated_at is not None and written > generated_at.timestamp():
+    if generated_at is None or written > generated_at.timestamp():
         return True, Code.SEED_FILE_NEWER()
-    return False, Code.SEED_TAKEN_AS_UNCHANGED()
+    return False, Code.SEED_FILE_OLDER()

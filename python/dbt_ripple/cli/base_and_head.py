@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -182,14 +181,14 @@ def _compile_rest(
     Raises:
         RippleError: dbt cannot, and that is no answer (not `or_count`); says which command does.
     """
-    from dbt_ripple.dbt_runner.invoke import Dbt
+    from dbt_ripple.dbt_runner.invoke import Dbt, temporary_folder
     from dbt_ripple.dbt_runner.run_selection import compile_against
 
     assert state is not None
     uncompiled = [node.unique_id for node in head.uncompiled()]
-    with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+    with temporary_folder() as folder:
         try:
-            dbt = Dbt(project_dir.resolve(), Path(folder), options, log_level="none")
+            dbt = Dbt(project_dir.resolve(), folder, options, log_level="none")
             return compile_against(base, head, uncompiled, dbt, state_folder(project_dir, state))
         except RippleError as error:
             if or_count:
@@ -312,12 +311,16 @@ def load_sides(
             f"{_MAKE_HEAD} again",
         )
     from dbt_ripple.changes.compiled_sql_reuse import as_not_deferred
+    from dbt_ripple.changes.dbt_vars import warning_flags
+    from dbt_ripple.graph.target_folder import TargetFolder
 
     own_names = as_not_deferred(base.project, head.project)
     if own_names is not head.project:
-        from dbt_ripple.graph.target_folder import TargetFolder
-
         head = TargetFolder.of(own_names, head.cache, processes=head.processes)
+    if not head.project.run_args and (flags := warning_flags(project_dir)):
+        head = TargetFolder.of(
+            head.project.having(warning_flags=flags), head.cache, processes=head.processes
+        )
     if not head.project.uncompiled():
         return base, head
     completed = _complete(base, head, compile_rest)

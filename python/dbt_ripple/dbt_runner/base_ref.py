@@ -24,11 +24,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,8 +40,10 @@ from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.comparability import with_macro_order, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
 from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
-from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
+from dbt_ripple.changes.dbt_vars import vars_by_name, warning_flags
+from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.macros import ANY
 from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.tuning import interrupted_by_term
@@ -99,7 +101,7 @@ def both_sides(
     options = options.resolved(project_dir)
     with (
         interrupted_by_term(),
-        _temporary_folder() as folder,
+        temporary_folder() as folder,
         worktree(project_dir, ref, folder / "base") as (base_dir, notes),
     ):
         dbt_of_head = Dbt(
@@ -112,8 +114,11 @@ def both_sides(
         dbt_of_base("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
         base = read_project(folder / "base-target")
         head = read_project(folder / "head-target")
+        base_files, head_files = (
+            _project_files(d, config.packages_install_path) for d in (base_dir, project_dir)
+        )
         conditions = CompileConditions(
-            variables=linked and _variables(project_dir) == _variables(base_dir),
+            variables=linked and _variables(head_files) == _variables(base_files),
             environment=True,
             target=True,
             command=True,
@@ -127,11 +132,12 @@ def both_sides(
             _with_source_columns(side, catalog).having(same_environment=True)
             for side in (base, head)
         )
-        values = (_values(d, options.variables) for d in (base_dir, project_dir))
+        head = head.having(warning_flags=warning_flags(project_dir))
+        values = (_values(files, options.variables) for files in (base_files, head_files))
         base, head = with_variables(base, head, *values)
         orders = (_macro_order(d) for d in (base_dir, project_dir))
         base, head = with_macro_order(base, head, *orders)
-        yield CompiledSides(base, head, taken, notes)
+        yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes)
 
 
 def connection_config(manifest: Any) -> Any:
@@ -285,15 +291,6 @@ def _one_line(text: str) -> str:
     return " ".join(text.removeprefix("fatal: ").split())[:300]
 
 
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="dbt-ripple-")).resolve()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 # --- what base needs of here -----------------------------------------------------------------------
 
 
@@ -353,12 +350,22 @@ def _tops(project_dir: Path, base_dir: Path) -> tuple[Path, Path]:
     )
 
 
-def _variables(project_dir: Path) -> Any:
-    """The vars and the macro order a project file sets; text that is not YAML equals only itself."""
-    text = _text(project_dir / PROJECT_FILE)
+def _project_files(project_dir: Path, install_path: str) -> dict[str, Path]:
+    """The project's folder, under no name, and those of its packages by the names of the folders."""
+    packages = sorted((project_dir / install_path).glob(f"*/{PROJECT_FILE}"))
+    return {"": project_dir} | {file.parent.name: file.parent for file in packages}
+
+
+def _variables(folders: dict[str, Path]) -> Any:
+    """The vars and the macro order that project files set; text that is not YAML equals only itself."""
+    return {name: _variables_of(folder) for name, folder in folders.items()}
+
+
+def _variables_of(folder: Path) -> Any:
+    text = _text(folder / PROJECT_FILE)
     try:
         content = YAML(typ="safe").load(text or "")
-        return content.get("vars"), content.get("dispatch"), _text(project_dir / "vars.yml")
+        return content.get("vars"), content.get("dispatch"), _text(folder / "vars.yml")
     except (YAMLError, AttributeError):
         return text
 
@@ -373,24 +380,76 @@ def _macro_order(project_dir: Path) -> str:
         return text or ""
 
 
-def _values(project_dir: Path, given: str | None) -> dict[str, str]:
-    """The vars of a project by name, those of the command line first, each with all its values.
+def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
+    """The vars of a project and its packages by name, those of the command line first, with all values.
 
     A var may have another value in each package; text that is not YAML is the value of every var.
     """
-    values_of: dict[str, list[Any]] = {}
-    for text in (given, _text(project_dir / "vars.yml"), _text(project_dir / PROJECT_FILE)):
+    texts = [("", given, False)]
+    for package, folder in folders.items():
+        texts += ((package, _text(folder / file), True) for file in ("vars.yml", PROJECT_FILE))
+    sources: list[tuple[str, Any]] = []
+    for package, text, of_file in texts:
         try:
             content = YAML(typ="safe").load(text or "")
         except YAMLError:
             return {ANY: text or ""}
-        if isinstance(content, dict) and text != given:
+        if isinstance(content, dict) and of_file:
             content = content.get("vars")
-        for name, value in content.items() if isinstance(content, dict) else ():
-            values_of.setdefault(str(name), []).append(value)
-            for inner, of_package in value.items() if isinstance(value, dict) else ():
-                values_of.setdefault(str(inner), []).append((name, of_package))
-    return {name: repr(values) for name, values in values_of.items()}
+        sources.append((package, content))
+    return vars_by_name(sources)
+
+
+def _with_files(
+    base: Project, head: Project, base_dir: Path, project_dir: Path
+) -> tuple[Project, Project]:
+    """Both sides with the files of the repository that their queries and Python models read.
+
+    DuckDB looks for a file in the working directory. A file that git does not know is data, as the
+    rows of a source are.
+    """
+    adapter = head.metadata.adapter_type
+    names = {
+        file
+        for side in (base, head)
+        for node in side.nodes.values()
+        for file in (*files_read(node, adapter), *modules_imported(node))
+    }
+    if not names:
+        return base, head
+    top, base_top = _tops(project_dir, base_dir)
+    before: dict[str, str] = {}
+    now: dict[str, str] = {}
+    for folder in dict.fromkeys((project_dir, Path.cwd().resolve())):
+        if not folder.is_relative_to(top):
+            continue
+        for name in sorted(names):
+            there = _content(base_top / folder.relative_to(top), name)
+            here = _content(folder, name)
+            here = {f: h for f, h in here.items() if f in there or _is_tracked(folder, f)}
+            if there or here:
+                differs = there != here
+                before[name] = before.get(name, "") + (
+                    repr(sorted(there.items())) if differs else ""
+                )
+                now[name] = now.get(name, "") + (repr(sorted(here.items())) if differs else "")
+    return base.having(files=before), head.having(files=now)
+
+
+def _content(folder: Path, name: str) -> dict[str, str]:
+    """The files below a folder that a name or a pattern means, each with a digest."""
+    if Path(name).is_absolute():
+        return {}
+    try:
+        paths = folder.glob(name) if set(name) & set("*?[") else [folder / name]
+        files = {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}
+        return {file: sha256(path.read_bytes()).hexdigest() for file, path in files.items()}
+    except (OSError, ValueError):  # it cannot be read, or is no pattern
+        return {}
+
+
+def _is_tracked(folder: Path, file: str) -> bool:
+    return _git(folder, "ls-files", "--error-unmatch", "--", file) is not None
 
 
 def _text(path: Path) -> str | None:

@@ -24,9 +24,8 @@ def chosen_by_dbt(
         RippleError: dbt is not installed here, or refuses the selection.
     """
     import json
-    import tempfile
 
-    from dbt_ripple.dbt_runner.invoke import Dbt
+    from dbt_ripple.dbt_runner.invoke import Dbt, temporary_folder
 
     arguments = list(_LIST)
     for option, specs in (("--select", selected), ("--exclude", excluded)):
@@ -34,11 +33,11 @@ def chosen_by_dbt(
             arguments += [option, *(word for spec in specs for word in spec.split())]
     arguments += ["--state", str(state.resolve())]
     # In a folder of its own: `dbt ls` overwrites manifest.json with one that is not compiled.
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         kept = artifacts_folder(project_dir, target_path) / "partial_parse.msgpack"
         if kept.is_file():
-            (Path(folder) / kept.name).write_bytes(kept.read_bytes())
-        dbt = Dbt(project_dir.resolve(), Path(folder), options, log_level="none")
+            (folder / kept.name).write_bytes(kept.read_bytes())
+        dbt = Dbt(project_dir.resolve(), folder, options, log_level="none")
         lines = dbt(*arguments).result or []
     if not lines:
         warn(f"dbt itself selects nothing by `{' '.join(arguments[_SPECS:-2])}`")

@@ -7,7 +7,6 @@ the engines' messages (the column `message`) nothing is read.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.project import as_utc
-from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, why
+from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder, why
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.incident import FromTables
 from dbt_ripple.governance.incident_document import LastSuccess, Violation
@@ -49,8 +48,7 @@ def ask_tables(
     Raises:
         RippleError: dbt is not installed here, the package is not in that project, or its tables are not there.
     """
-    with tempfile.TemporaryDirectory() as temporary:
-        target = Path(temporary)
+    with temporary_folder() as target:
         kept = folder / "target" / "partial_parse.msgpack"
         if kept.is_file():
             (target / kept.name).write_bytes(kept.read_bytes())

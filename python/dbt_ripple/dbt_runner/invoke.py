@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,6 +67,19 @@ class DbtOptions:
             if value is not None
             for argument in (option, str(value))
         ]
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for what dbt writes, removed in the end.
+
+    Threads of a dbt that failed may still write into it: what of it cannot be removed is left there.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="dbt-ripple-")).resolve()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Dbt:

@@ -9,7 +9,6 @@ dbt and queries the engine.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +17,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.changes import Comparison
-from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
+from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.dbt_runner.run_selection import (
     deferred_to,
     functions_of,
@@ -396,12 +395,10 @@ def run_cutoff(
                 f"level {level}: {count(len(step.models), 'model')}, "
                 f"{count(len(step.tests) + len(step.unit_tests), 'test')}"
             )
-            with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+            with temporary_folder() as folder:
                 if state is not None:
-                    write_state(
-                        state, target_path, [*built, *functions_of(step.models)], Path(folder)
-                    )
-                deferred = deferred_to(Path(folder) if state is not None else None)
+                    write_state(state, target_path, [*built, *functions_of(step.models)], folder)
+                deferred = deferred_to(folder if state is not None else None)
                 run_nodes(ran, dbt, manifest, chosen, deferred)
             results += _results(target_path)
             built += step.models

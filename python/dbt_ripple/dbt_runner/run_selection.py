@@ -11,7 +11,6 @@ never green where running everything would have made it red.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.dbt_runner.base_ref import CHOSEN, choose, compile_nodes
-from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, why
+from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder, why
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
 from dbt_ripple.selection import Selection
@@ -99,11 +98,11 @@ def run_selection(
             "(with --state, base's would be read)"
         )
         chosen |= more
-    with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+    with temporary_folder() as folder:
         functions = functions_of(selection.models)
         if state and functions:
-            write_state(state, target_path, functions, Path(folder))
-        deferred = deferred_to(Path(folder) if state and functions else state)
+            write_state(state, target_path, functions, folder)
+        deferred = deferred_to(folder if state and functions else state)
         run_nodes(ran, dbt, manifest, chosen, deferred)
     run_left_out(
         ran=ran,
@@ -145,10 +144,10 @@ def run_left_out(
             )
         ran.left_out += late
         warn(f"running {count(len(late), 'test')} that had been left out")
-        with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+        with temporary_folder() as folder:
             if state:
-                write_state(state, target_path, built, Path(folder))
-            deferred = deferred_to(Path(folder) if state else None)
+                write_state(state, target_path, built, folder)
+            deferred = deferred_to(folder if state else None)
             if state is None:
                 late += sorted(read_by(manifest, late) - ran.statuses.keys())
             run_nodes(ran, dbt, manifest, late, deferred, target_path / "left_out")

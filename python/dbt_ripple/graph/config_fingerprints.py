@@ -17,6 +17,7 @@ from dbt_ripple.artifacts.project import WITH_SQL
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
+from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.jinja import (
     ASKS_FOR_FULL_REFRESH,
     ASKS_WHICH_COMMAND,
@@ -167,6 +168,10 @@ class ConfigFingerprints:
                 settings["branch macros"] = self.macros.fingerprint(asking)
             if "branches" in settings:
                 settings["branch references"] = self.references.of(node)
+        if self.project.files:
+            read = [*files_read(node, self.adapter_type), *modules_imported(node)]
+            if held := {f: content for f in read if (content := self.project.files.get(f))}:
+                settings["files"] = held
         unseen = self.unseen(node, hooks)
         if unseen or project_macros or node.is_python or self.read_by_project_hooks:
             if reads := self.reads(node, unseen):

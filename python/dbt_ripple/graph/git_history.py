@@ -22,6 +22,30 @@ def revisions(file: Path) -> Iterator[bytes]:
             yield content
 
 
+def has_one_version(file: Path) -> bool:
+    """Whether a file is the same in every commit that touches it, and here.
+
+    False where it cannot be told: outside of git, and in a clone without the whole history.
+    """
+    folder, name = file.resolve().parent, f"./{file.name}"
+    here = _git(folder, "hash-object", "--", name)
+    if not here or _git(folder, "rev-parse", "--is-shallow-repository") != b"false\n":
+        return False
+    log = _git(folder, "log", *_ALL_VERSIONS, "--", name) or b""
+    return {line.split()[3] for line in log.splitlines() if line} == {here.strip()}
+
+
+_ALL_VERSIONS: Final = (
+    "--all",
+    "--full-history",
+    "-m",
+    "--no-renames",
+    "--raw",
+    "--no-abbrev",
+    "--format=",
+)
+
+
 def content_at(file: Path, ref: str) -> str | None:
     """A file as it was at a commit; None where it was not there, or is no text."""
     folder, name = file.resolve().parent, file.name

@@ -331,19 +331,27 @@ def _warned_otherwise(base: Project, head: Project) -> set[str]:
     """The tests that warned on base, where dbt now takes warnings for errors, or no longer does.
 
     That is no config of a test, but a flag of the project or of the command line, which dbt writes
-    to run_results.json. Where one side has none of it, nothing is known to differ.
+    to run_results.json. Of a head that is only parsed, the project file has it. Where one side has
+    none of it, nothing is known to differ. Where base has no results, any test may have warned.
     """
-    warned = {result.unique_id for result in base.run_results if result.status in _MAY_BE_A_WARNING}
-    if not warned or not base.run_args or not head.run_args:
+    before, now = base.run_args, head.run_args or head.warning_flags
+    if not before or not now or _of_warnings(before) == _of_warnings(now):
         return set()
-    return set() if _of_warnings(base.run_args) == _of_warnings(head.run_args) else warned
+    if not base.executed:
+        return {node.unique_id for node in base.of_type("test")}
+    return {result.unique_id for result in base.executed if result.status in _MAY_BE_A_WARNING}
 
 
 def _of_warnings(args: dict[str, Any]) -> tuple[bool, list[tuple[str, Any]]]:
     """What the arguments of a command say of warnings, without what says nothing."""
     options = args.get("warn_error_options")
     listed = options.items() if isinstance(options, dict) else [("", options)]
-    return bool(args.get("warn_error")), sorted((k, v) for k, v in listed if v)
+    named = {_FORMERLY.get(k, k): v for k, v in listed if v}
+    return bool(args.get("warn_error")), sorted((k, repr(v)) for k, v in named.items())
+
+
+_FORMERLY: Final = {"include": "error", "exclude": "warn"}
+"""Keys of ``warn_error_options`` by what dbt calls them now."""
 
 
 _MAY_BE_A_WARNING: Final = frozenset({"error", "fail", "warn"})

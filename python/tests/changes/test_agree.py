@@ -363,3 +363,49 @@ def test_the_file_that_dbt_has_read_is_found_in_git(tmp_path: Path) -> None:
     assert Variables(base, head).same("shop")
     parsed_with(base, before.replace("3", "4"))
     assert not Variables(base, head).same("shop")
+
+
+KEEPS = (
+    "select id, v from s.orders {% if is_incremental() %} where v > {{ var('limit') }} {% endif %}"
+)
+
+
+def test_a_var_that_no_compiled_sql_shows_counts_where_the_files_tell_its_values(
+    tmp_path: Path,
+) -> None:
+    incremental = model(
+        "top", KEEPS, "select id, v from s.orders", "orders", config={"materialized": "incremental"}
+    )
+    base, head = (
+        side(tmp_path / name, which, ORDERS, incremental)
+        for name, which in (("base", "build"), ("head", "compile"))
+    )
+
+    def answer() -> tuple[list[str], list[str]]:
+        comparison = compare(base, head)
+        return [*comparison.changed], [str(note.code) for note in comparison.notes]
+
+    assert answer() == ([], [])
+    (tmp_path / "head" / "dbt_project.yml").write_text(PROJECT_FILE.replace("3", "4"))
+    assert answer() == ([TOP], [])
+    assert Variables(base, head).differing() == (
+        {"limit": "[3]", "shop": "[{'deep': [1, 2]}]", "deep": "[('', 'shop', [1, 2])]"},
+        {"limit": "[4]", "shop": "[{'deep': [1, 2]}]", "deep": "[('', 'shop', [1, 2])]"},
+    )
+    head = head.having(run_args={})  # only parsed: its file is known by its digest
+    assert answer() == ([], ["vars_unseen"])
+    parsed_with(base, PROJECT_FILE)
+    parsed_with(head, PROJECT_FILE.replace("3", "4"))
+    assert answer() == ([TOP], [])
+    parsed_with(head, PROJECT_FILE.replace("3", "5"))
+    assert answer() == ([], ["vars_unseen"])  # nothing has the text that dbt has read
+
+
+def test_a_var_of_the_command_line_counts_where_the_results_tell_it(tmp_path: Path) -> None:
+    base, head = two_sides(tmp_path)
+    head = head.having(run_args={**head.run_args, "vars": {"limit": 9}})
+    told = Variables(base, head).differing()
+    assert told is not None
+    assert (told[0]["limit"], told[1]["limit"]) == ("[3]", "[9, 3]")
+    head = head.having(run_args={**head.run_args, "vars": "limit: 9"})
+    assert Variables(base, head).differing() is None

@@ -162,6 +162,40 @@ def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Pa
         assert "sum(amount)" in compiled
     assert fingerprint(repository) == before
 
+    # A var that the package itself sets.
+    package = repository / "dbt" / "package"
+    asks = "{{ config(post_hook=\"select {{ var('limit') }}\") }} select {{ var('limit') }} as m"
+    file = "name: package\nversion: 1.0.0\nvars: {limit: 1}"
+    write(package, {"models/m.sql": asks, "dbt_project.yml": file})
+    commit(repository)
+    write(package, {"dbt_project.yml": file.replace("1}", "2}")})
+    with both_sides(project, "HEAD", DbtOptions(profiles_dir=project)) as compiled_sides:
+        left = compiled_sides.taken.left_to_compile
+        assert str(left["model.package.m"]).startswith("it reads `var`")
+        assert "2 as m" in (compiled_sides.head.nodes["model.package.m"].compiled_code or "")
+        assert compiled_sides.head.variables == {"limit": "[('package', 2)]"}
+
+
+def test_what_only_the_files_of_both_sides_tell_counts(tiny: Path) -> None:
+    reads = "select order_id from read_csv('data/paid.csv')"
+    tested = "models: [{name: paid, columns: [{name: order_id, data_tests: [not_null]}]}]"
+    files = {"models/paid.sql": reads, "models/paid.yml": tested, "data/paid.csv": "order_id\n1\n"}
+    write(tiny, files)
+    commit(tiny)
+    with sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == []
+        assert not select(compiled_sides.base, compiled_sides.head).notes[1:]
+    write(tiny, {"data/paid.csv": "order_id\n2\n"})
+    with sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == ["not_null_paid_order_id"]
+
+    flags = "\nflags: {warn_error_options: {error: [LogTestResult]}}\n"
+    write(tiny, {"data/paid.csv": "order_id\n1\n"})
+    write(tiny, {"dbt_project.yml": (tiny / "dbt_project.yml").read_text() + flags})
+    with sides(tiny) as compiled_sides:
+        every = [node.name for node in compiled_sides.head.of_type("test")]
+        assert names(compiled_sides) == sorted(every)
+
 
 def test_commits_the_branch_lacks_are_reported(tiny: Path, tmp_path: Path) -> None:
     git(tiny, "checkout", "-q", "-b", "ahead")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ from test_run_tests import DOUBLED, ripple
 from tiny_project import dbt, write
 
 pytestmark = pytest.mark.slow
+
+
+FLAGS = "\nflags: {warn_error_options: {error: [LogTestResult]}}\n"
 
 
 def test_without_an_edit_nothing_changed(
@@ -58,3 +63,32 @@ def test_where_dbt_cannot_compile_it_is_refused_with_the_command(
     code, out, err = ripple(monkeypatch, capsys, "impact", "raw_orders", "--drop", "amount")
     assert (code, out) == (2, "")
     assert "from raw_orders on) but not compiled them; compile the whole project" in err
+
+
+def test_warnings_that_the_project_file_makes_errors_count(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project, results = tiny / "dbt_project.yml", tiny.parent / "state" / "run_results.json"
+    results.write_text(results.read_text().replace('"status": "pass"', '"status": "warn"'))
+    write(tiny, {"dbt_project.yml": project.read_text() + FLAGS})
+    assert dbt(tiny, "parse")
+    arguments = ("select", "--state", "../state", "--format", "json")
+    tests = json.loads(ripple(monkeypatch, capsys, *arguments)[1])["tests"]
+    assert tests and {str(test["reason"]) for test in tests} == {"its own warn_error changed"}
+
+
+def test_what_a_failed_dbt_still_writes_is_no_error(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOTEMPTY, "Directory not empty")
+
+    write(tiny, {"models/stg_orders.sql": DOUBLED})
+    assert dbt(tiny, "parse")
+    (tiny / "profiles.yml").write_text("tiny: {}\n")
+    monkeypatch.setattr(
+        os, "rmdir", refused
+    )  # as where a thread has written another file meanwhile
+    code, out, err = ripple(monkeypatch, capsys, "diff", "--state", "../state")
+    assert (code, out) == (2, "")
+    assert "could not be compiled here" in err

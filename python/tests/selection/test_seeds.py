@@ -126,10 +126,47 @@ def test_a_large_seed_in_one_place_goes_by_when_it_was_written(tmp_path: Path) -
         built.nodes[SEED], checksum={"name": "path", "checksum": "seeds/prices.csv"}
     )
     assert built.metadata.generated_at == datetime(2026, 1, 1, tzinfo=UTC)
-    assert len(names(built, built)) == 4
+    assert len(names(built, built.having())) == 4
+    assert names(built, built) == [], "of one project, a change is only supposed"
     old = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
     os.utime(tmp_path / "seeds" / "prices.csv", (old, old))
-    assert names(built, built) == []
+    assert names(built, built.having()) == []
+
+
+def test_a_large_seed_whose_file_on_base_is_not_here_goes_by_git(tmp_path: Path) -> None:
+    def large(root: Path) -> Project:
+        built = side(None, OLD)
+        built.nodes[SEED] = replace(
+            built.nodes[SEED],
+            root_path=str(root),
+            checksum={"name": "path", "checksum": "seeds/prices.csv"},
+        )
+        return built
+
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=me", "-c", "user.email=me@example.com")
+        subprocess.run(["git", *identity, *arguments], cwd=here, check=True, capture_output=True)
+
+    base, here, shallow = large(tmp_path / "gone"), tmp_path / "here", tmp_path / "shallow"
+    side(here, OLD)
+    assert len(names(base, large(here))) == 4, "outside of git"
+    git("init", "-q")
+    assert len(names(base, large(here))) == 4, "in no commit"
+    git("add", "-A")
+    git("commit", "-q", "-m", "as it is")
+    answer = picked(base, large(here))
+    assert (answer.tests, answer.models) == ([], [])
+    assert [*map(str, answer.notes)] == [
+        "seed prices is too large for dbt to compute a checksum: git knows no other version of its "
+        "file, so it counts as unchanged"
+    ]
+    git("clone", "-q", "--depth", "1", here.as_uri(), str(shallow))
+    assert len(names(base, large(shallow))) == 4, "a clone without history"
+    side(here, OLD.replace("Tea", "Chai"))
+    assert len(names(base, large(here))) == 4, "edited"
+    git("commit", "-q", "-a", "-m", "edited")
+    assert len(names(base, large(here))) == 4, "edited in a commit"
+    assert len(names(base, large(tmp_path / "elsewhere"))) == 4, "head's file is not here"
 
 
 # --- what their files say of types, for the facts of rule 14 ---------------------------------------

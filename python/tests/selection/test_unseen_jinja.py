@@ -133,6 +133,22 @@ def test_a_warning_that_is_an_error_now(
     assert names(base, head) == (["t"] if counts else [])
 
 
+def test_a_warning_that_is_an_error_by_the_project_file_of_a_head_that_is_only_parsed() -> None:
+    def picked_by(before: dict[str, Any], *results: RunResult) -> list[str]:
+        base, head = side(SQL), side(SQL)
+        base = base.having(run_results=[*results], run_args=before)
+        flags = {"warn_error_options": {"include": ["LogTestResult"]}}
+        return names(base, head.having(warning_flags=flags))
+
+    result = RunResult(unique_id="test.p.t", status="warn", failures=1)
+    other, same = ({"error": listed, "warn": []} for listed in ([], ["LogTestResult"]))
+    assert picked_by({"which": "build", "warn_error_options": other}, result) == ["t"]
+    assert picked_by({"which": "build", "warn_error_options": same}, result) == []
+    # By --base-ref base is only compiled: any test may have warned.
+    assert picked_by({"which": "compile", "warn_error_options": other}) == ["t"]
+    assert picked_by({"which": "compile", "warn_error_options": same}) == []
+
+
 THERE = "{{ 1 if adapter.get_relation(this.database, this.schema, this.identifier) else 1 }}"
 COLUMNS = "{% set c = adapter.get_columns_in_relation(this) %}{% if c %}1{% else %}1{% endif %}"
 
