@@ -21,7 +21,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from dbt_ripple.flow.as_written import as_written
-from dbt_ripple.flow.expressions import is_unbracketed
+from dbt_ripple.flow.expressions import unbracketed
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import Lowered
@@ -177,7 +177,7 @@ def _prepared(
     # As `lower` does it: what cannot be followed may stand in a CTE that nothing refers to.
     if not is_same(tree) and not (empty_unused_ctes(tree, dialect) and is_same(tree)):
         return None
-    if any(isinstance(node, _UNMOVED) or is_unbracketed(node) for node in tree.walk()):
+    if any(isinstance(node, _UNMOVED) or unbracketed(node) for node in tree.walk()):
         return None  # the rules take the tree to say what binds to what
     _name_outputs(tree, plain.relation.names)
     rewriting = Rewriting(dialect)

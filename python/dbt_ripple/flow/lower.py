@@ -80,14 +80,18 @@ from dbt_ripple.flow.ir import (
     With,
     hidden_in,
 )
+from dbt_ripple.flow.leading_points import with_leading_points
+from dbt_ripple.flow.misread_operators import misread_arrow, misread_operator
 from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
 from dbt_ripple.flow.token_kinds import (
     OPENING,
     UNARY,
+    has_arrow,
     has_pipe,
     has_values_side_by_side,
     marks_of,
     may_have_bracketed_list,
+    may_have_leading_point,
     may_nest,
 )
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
@@ -236,6 +240,11 @@ def lower(
         statements = _statements(parser, tokens, sql)
         if len(statements) != 1:
             return Lowered(None, Code.NOT_ONE_QUERY(statements=len(statements)))
+        misread = misread_operator(sql, tokens, dialect)
+        if misread is None and dialect == "duckdb" and has_arrow(marks):
+            misread = misread_arrow(statements[0])
+        if misread is not None:
+            raise Unsupported(misread)
         if edit is not None:
             edit(statements[0])
         texts = definitions(statements[0], dialect) if expressions else {}
@@ -388,6 +397,8 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
     rewritten = tokens
     if has_values_side_by_side(marks):
         rewritten = with_doubled_quotes(sql, rewritten, dialect)
+    if may_have_leading_point(marks):
+        rewritten = with_leading_points(sql, rewritten)
     if may_have_bracketed_list(marks):
         rewritten = with_lists_as_calls(rewritten, dialect)
     return rewritten, marks if rewritten is tokens else marks_of(rewritten)

@@ -46,6 +46,15 @@ _LT: Final = b"\5"
 _UNARY: Final = b"\6"
 _PIPE: Final = b"\7"
 _IN: Final = b"\x08"
+_ARROW: Final = b"\x0b"
+_DOT: Final = b"\x0c"
+_OF_KIND: Final = {
+    TokenType.LT: _LT,
+    TokenType.PIPE_GT: _PIPE,
+    TokenType.IN: _IN,
+    TokenType.ARROW: _ARROW,
+    TokenType.DOT: _DOT,
+}
 
 
 def _mark(kind: TokenType) -> int:
@@ -59,7 +68,7 @@ def _mark(kind: TokenType) -> int:
         return _OPENS[0]
     if kind in UNARY:
         return _UNARY[0]
-    return {TokenType.LT: _LT[0], TokenType.PIPE_GT: _PIPE[0], TokenType.IN: _IN[0]}.get(kind, 0)
+    return _OF_KIND.get(kind, b"\0")[0]
 
 
 def _only(*marks: bytes) -> bytes:
@@ -100,6 +109,16 @@ def has_pipe(marks: bytes) -> bool:
 def has_values_side_by_side(marks: bytes) -> bool:
     """Whether a text has two numbers or strings with nothing between them but space: few have."""
     return _VALUE + _VALUE in marks
+
+
+def has_arrow(marks: bytes) -> bool:
+    """Whether a text has ``->``, of JSON or of a lambda."""
+    return _ARROW in marks
+
+
+def may_have_leading_point(marks: bytes) -> bool:
+    """Whether a text could have a number as ``.5``: after most points there is a name."""
+    return _DOT + _VALUE in marks
 
 
 def may_have_bracketed_list(marks: bytes) -> bool:

@@ -378,6 +378,11 @@ ONCE_MISSED = [
         "select count(*) n from (select x from (select interval 1 month x"
         " union all select interval 30 day) t union select s from b)",
     ),
+    ("select typeof(.5) x", "select typeof(0.5) x"),
+    ("select typeof(s = s -> 'a') x from a", "select typeof(s = (s -> 'a')) x from a"),
+    ("select typeof(p or p -> 'a') x from a", "select typeof(p or (p -> 'a')) x from a"),
+    ("select s ^@ s || 'a' x from a", "select s ^@ (s || 'a') x from a"),
+    ("select k ! in (1, 2) x from a", "select k not in (1, 2) x from a"),
 ]
 
 
