@@ -448,6 +448,9 @@ def test_what_runs_is_not_called_broken(fuzzer: Fuzzer) -> None:
         "select main.a.k from a",
         "\ufeffselect k\u200b from a\ufeffwhere v\u2060> 1",
         "with recursive t (x) as (select 1 v, 2 v union select 1, 2 from t) select v from t",
+        "select unnest, ordinality from b, unnest(b.l) with ordinality",
+        "select x, t.ordinality from b, unnest(b.l) with ordinality t(x)",
+        "select x, o from b, unnest(b.l) with ordinality t(x, o)",
     ):
         assert isinstance(fuzzer.engine.run(sql), Result), sql
         assert verdict.refused(sql, "duckdb") == (), sql
