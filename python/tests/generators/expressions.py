@@ -47,6 +47,10 @@ class Expressions(Choices):
     qualifies = True
     quantifies = True
     """Whether there is QUALIFY, and ANY and ALL."""
+    text_forms: Sequence[int] = range(21)
+    """Of the forms of `str_`, those that are written."""
+    rows_of_relations = 0.3
+    """The share of an item's forms that is the row of a relation."""
     loose: tuple[str, ...] = (
         "{i} | {j} & {i}", "{i} & {j} << {i}", "~{i} + {j}", "-{i} ^ {j}", "{i} + {j} % {i} * {j}",
         "{i} = {j} is null", "not {i} = {j} is null", "{i} between {j} and {i} = ({j} > 1)",
@@ -256,7 +260,7 @@ class Expressions(Choices):
         return f"(select ({made})::{self.text_type} from (select {constant} as c) as o)"
 
     def str_(self, atoms: Sequence[Atom], depth: int) -> str:
-        way = self.pick("string", range(21))
+        way = self.pick("string", self.text_forms)
         one = lambda: self.of("str", atoms, depth)  # noqa: E731
         if way > 18:
             return self.of_a_constant(atoms)

@@ -31,6 +31,7 @@ class SparkGrammar(Grammar):
     tables = classes(SPARK_TABLES)
     qualifies = quantifies = star_counts = False
     patterns = ("like", "ilike", "rlike", "not like", "not ilike", "not rlike")
+    text_forms = range(13)
     loose = (
         "{i} | {j} & {i}", "{i} & {j} ^ {i}", "~{i} | {j}", "{i} + {j} % {i} * {j}", "{i} div {j} * {i}",
         "{i} = {j} is null", "not {i} = {j} is null", "{i} = {j} < true", "{i} = {j} in (true)",
@@ -114,7 +115,7 @@ class SparkGrammar(Grammar):
         return self.case("num", atoms, depth)
 
     def str_(self, atoms: Sequence[Atom], depth: int) -> str:
-        way = self.pick("string", range(13))
+        way = self.pick("string", self.text_forms)
         one = lambda: self.of("str", atoms, depth)  # noqa: E731
         if way == 11:
             return self.side_by_side(atoms)
