@@ -26,7 +26,7 @@ from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower_tree
-from dbt_ripple.flow.lowering.operators import is_unbracketed
+from dbt_ripple.flow.lowering.operators import unbracketed
 from dbt_ripple.flow.parse import parse
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rewrites import RULES, Rewriting, rewrite, settle
@@ -178,7 +178,7 @@ def _prepared(
     # As `lower` does it: what cannot be followed may stand in a CTE that nothing refers to.
     if not is_same(tree) and not (empty_unused_ctes(tree, dialect) and is_same(tree)):
         return None
-    if any(isinstance(node, _UNMOVED) or is_unbracketed(node) for node in tree.walk()):
+    if any(isinstance(node, _UNMOVED) or unbracketed(node) for node in tree.walk()):
         return None  # the rules take the tree to say what binds to what
     _name_outputs(tree, plain.relation.names)
     rewriting = Rewriting(dialect)

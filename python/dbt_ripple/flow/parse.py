@@ -17,6 +17,7 @@ from dbt_ripple.flow.bracketed_lists import with_lists_as_calls
 from dbt_ripple.flow.doubled_quotes import with_doubled_quotes
 from dbt_ripple.flow.invisible_spaces import with_spaces
 from dbt_ripple.flow.keywords_as_names import DIALECTS, with_keywords_as_names
+from dbt_ripple.flow.leading_points import with_leading_points
 from dbt_ripple.flow.lowering.parse_tree import name_key
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import MAX_NESTING
@@ -29,6 +30,7 @@ from dbt_ripple.flow.token_kinds import (
     marks_of,
     may_have_bracketed_list,
     may_have_keywords_as_names,
+    may_have_leading_point,
     may_nest,
 )
 from dbt_ripple.reasons import Code
@@ -153,6 +155,8 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
     rewritten = tokens
     if has_values_side_by_side(marks):
         rewritten = with_doubled_quotes(sql, rewritten, dialect)
+    if may_have_leading_point(marks):
+        rewritten = with_leading_points(sql, rewritten)
     if may_have_bracketed_list(marks):
         rewritten = with_lists_as_calls(rewritten, dialect)
     if dialect in DIALECTS and may_have_keywords_as_names(marks):

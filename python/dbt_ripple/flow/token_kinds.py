@@ -49,6 +49,8 @@ _IN: Final = b"\x08"
 _FROM: Final = b"\x0b"
 _INLINE_TABLE: Final = b"\x0c"
 _ENDS_A_NAME: Final = b"\x0e"
+_ARROW: Final = b"\x0f"
+_DOT: Final = b"\x10"
 
 
 def _mark(kind: TokenType) -> int:
@@ -74,6 +76,8 @@ _OTHERS: Final = {
     TokenType.COMMA: _ENDS_A_NAME,
     TokenType.EQ: _ENDS_A_NAME,
     TokenType.NEQ: _ENDS_A_NAME,
+    TokenType.ARROW: _ARROW,
+    TokenType.DOT: _DOT,
 }
 
 
@@ -115,6 +119,16 @@ def has_pipe(marks: bytes) -> bool:
 def has_values_side_by_side(marks: bytes) -> bool:
     """Whether a text has two numbers or strings with nothing between them but space: few have."""
     return _VALUE + _VALUE in marks
+
+
+def has_arrow(marks: bytes) -> bool:
+    """Whether a text has ``->``, of JSON or of a lambda."""
+    return _ARROW in marks
+
+
+def may_have_leading_point(marks: bytes) -> bool:
+    """Whether a text could have a number as ``.5``: after most points there is a name."""
+    return _DOT + _VALUE in marks
 
 
 def may_have_bracketed_list(marks: bytes) -> bool:

@@ -67,6 +67,8 @@ class ProjectQueries(Grammar):
         runs: tells whether a query runs.
     """
 
+    text_forms = range(17)
+    rows_of_relations = 0.0
     literals: Final = {
         **LITERALS,
         "int": (

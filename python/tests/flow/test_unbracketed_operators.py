@@ -23,6 +23,8 @@ ALIKE = [
     ("a = b between c and d", "(a = b) between c and d", "a = (b between c and d)"),
     ("a between b and c = d", "(a between b and c) = d", "a between b and (c = d)"),
     ("a = b like c", "(a = b) like c", "a = (b like c)"),
+    ("a & b || c + d", "(a & b) || (c + d)", "a & b || (c + d)"),
+    ("a like b = c like d", "(a like b) = (c like d)", "a like b = (c like d)"),
 ]
 """A text, and what one and another engine read it as."""
 
@@ -68,3 +70,31 @@ def test_what_a_tilde_binds_is_not_guessed(bare: str) -> None:
     assert (
         lower("select (~a) + b as x, ~(a + b) as y, ~a & b as z from t", "duckdb").rel is not None
     )
+
+
+def test_an_arrow_of_duckdb_is_followed_where_nothing_binds_before_it() -> None:
+    for bare in (
+        "s -> 'a' = b",
+        "a = s -> 'b'",
+        "a or s -> 'b'",
+        "not s -> 'b'",
+        "s -> 'b' in (a)",
+    ):
+        assert lower(f"select {bare} as x from t", "duckdb").rel is None, bare
+    for clear in ("(s -> 'a') = b", "s -> 'a' ->> 'b'", "json_extract(s, 'a') = b", "f(s -> 'a')"):
+        assert lower(f"select {clear} as x from t", "duckdb").rel is not None, clear
+    assert lower("select s -> 'a' = b as x from t", "postgres").rel is not None
+
+
+def test_a_mark_is_not_wherever_the_engine_says_so() -> None:
+    for dialect, followed in (("duckdb", False), ("postgres", False), ("spark", True)):
+        lowered = lower("select a ! in (1) as x from t", dialect)
+        assert (lowered.rel is not None) is followed
+    assert lower("select a !~ b as x, a != b as y from t", "duckdb").rel is not None
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "spark", "snowflake"])
+def test_a_number_that_begins_with_a_point_is_one_of_its_own(dialect: str) -> None:
+    one, other = (f"select a * {n} as x from t where b > -{n}" for n in (".5", "0.5"))
+    assert fingerprints(one, dialect)[0] != fingerprints(other, dialect)[0]
+    assert fingerprints(one, dialect) == fingerprints(one.replace("* .5", "*.5"), dialect)

@@ -18,6 +18,11 @@ SIMPLE: Final = (
     "{x} > {n}", "{x} = {n}", "{x} is not null", "{x} is null", "{s} <> '{n}'", "({x} > 1 or {y} = 1)",
     "{s} is not null",
 )  # fmt: skip
+OF_PLACE: Final = {
+    "i": "int", "j": "int", "s": "str", "n": "num", "d": "date", "ts": "ts", "l": "list", "m": "map",
+    "st": "struct", "json": "json",
+}  # fmt: skip
+"""Of a place in a text, the class of what stands there."""
 
 
 class Expressions(Choices):
@@ -42,11 +47,32 @@ class Expressions(Choices):
     qualifies = True
     quantifies = True
     """Whether there is QUALIFY, and ANY and ALL."""
+    text_forms: Sequence[int] = range(21)
+    """Of the forms of `str_`, those that are written."""
+    rows_of_relations = 0.3
+    """The share of an item's forms that is the row of a relation."""
+    loose: tuple[str, ...] = (
+        "{i} | {j} & {i}", "{i} & {j} << {i}", "~{i} + {j}", "-{i} ^ {j}", "{i} + {j} % {i} * {j}",
+        "{i} = {j} is null", "not {i} = {j} is null", "{i} between {j} and {i} = ({j} > 1)",
+        "{i} = {j} in (true)", "not {i} in ({j}) or {i} > {j}", "{i} > 1 and {j} > 1 or {i} = {j}",
+        "{s} || {i} + {j}", "{s} || {s} like {s}", "{s} ^@ {s} || {s}", "{s} = {s} -> 'a'",
+        "{s} -> 'a' = {s}", "-{i}::varchar::int", "{i}::int + {j}::double", "{s} ->> 'a' || {s}",
+        "{i} ! in ({j})", "{i} * .5", "{i} * 0.5", "{i} * 0.50",
+    )  # fmt: skip
+    """Operators side by side without a bracket, and the points of numbers."""
+    handed_on: tuple[tuple[str, str], ...] = (
+        ("1", "{l}[{c}]"), ("2", "{l}[{c}:]"), ("'x'", "{st}[{c}]"), ("'year'", "date_part({c}, {d})"),
+        ("'month'", "date_trunc({c}, {ts})"), ("','", "string_split({s}, {c})"), ("1", "{i} / {c}"),
+        ("'a'", "{m}[{c}]"), ("'$.a'", "{json} -> {c}"), ("'%Y'", "strftime({d}, {c})"),
+        ("2", "round({n}, {c})"), ("1", "typeof({i} + {c})"), ("null", "typeof(coalesce({i}, {c}))"),
+    )  # fmt: skip
+    """A constant, and what it may be handed on to."""
     patterns: tuple[str, ...] = (
         "like", "ilike", "glob", "similar to", "not like", "not ilike", "~~~", "^@",
     )  # fmt: skip
     operators: tuple[str, ...] = ("+", "-", "*", "/")
     number_types: tuple[str, ...] = ("double", "decimal(9, 2)", "decimal(12, 4)", "float")
+    text_type = "varchar"
     contains = "list_contains"
     list_tests: tuple[str, ...] = ("({} && {})", "({} @> {})", "({} <@ {})")
     unnest = "unnest"
@@ -218,9 +244,28 @@ class Expressions(Choices):
             return self.case("num", atoms, depth)
         return f"coalesce({self.of('num', atoms, depth)}, {self.of('num', atoms, depth)})"
 
+    def side_by_side(self, atoms: Sequence[Atom]) -> str:
+        """Operators without the brackets that say what binds to what; its type as text."""
+        self.used("operators side by side")
+        places = {kind: lambda t=t: self.of(t, atoms, 0) for kind, t in OF_PLACE.items()}
+        return f"(({self.filled(self.pick('operators', self.loose), places)})::{self.text_type})"
+
+    def of_a_constant(self, atoms: Sequence[Atom]) -> str:
+        """What is made of a constant, which a subquery hands on or which stands there itself."""
+        self.used("constant that is handed on")
+        constant, use = self.pick("handed on", self.handed_on)
+        places = {kind: lambda t=t: self.of(t, atoms, 0) for kind, t in OF_PLACE.items()}
+        there = self.pick("constant", (constant, "o.c", "o.c", "o.c"))
+        made = self.filled(use.replace("{c}", there), places)
+        return f"(select ({made})::{self.text_type} from (select {constant} as c) as o)"
+
     def str_(self, atoms: Sequence[Atom], depth: int) -> str:
-        way = self.pick("string", range(17))
+        way = self.pick("string", self.text_forms)
         one = lambda: self.of("str", atoms, depth)  # noqa: E731
+        if way > 18:
+            return self.of_a_constant(atoms)
+        if way > 16:
+            return self.side_by_side(atoms)
         if way == 15:
             self.used("other quotes")
             return self.pick("literal", ("$$a$$", "e'a\\tB'", "$x$01$x$", "E'\\x41'", "'it''s'"))

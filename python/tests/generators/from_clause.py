@@ -41,7 +41,6 @@ class FromClause(Clauses):
     relation_forms: Sequence[int] = range(24)
     table_forms: Sequence[int] = range(24)
     """Of the forms of `relation`, and of a table in it, those that are written."""
-    text_type = "varchar"
     turned_by: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("s", ("'a'", "'1'", "'01'", "'A'")),
         ("p", ("true", "false")),

@@ -62,6 +62,9 @@ class SelectList(FromClause):
                     continue
                 if way < 7:
                     text, kind = self.window(atoms, names)
+                elif way == 7 and self.chance("row of a relation", self.rows_of_relations):
+                    self.used("row of a relation")
+                    text, kind = self.pick("source", sources)[0], "other"
                 elif way < 11:
                     text, kind = self.pick("column", atoms)
                 else:

@@ -31,6 +31,20 @@ class SparkGrammar(Grammar):
     tables = classes(SPARK_TABLES)
     qualifies = quantifies = star_counts = False
     patterns = ("like", "ilike", "rlike", "not like", "not ilike", "not rlike")
+    text_forms = range(13)
+    loose = (
+        "{i} | {j} & {i}", "{i} & {j} ^ {i}", "~{i} | {j}", "{i} + {j} % {i} * {j}", "{i} div {j} * {i}",
+        "{i} = {j} is null", "not {i} = {j} is null", "{i} = {j} < true", "{i} = {j} in (true)",
+        "not {i} in ({j}) or {i} > {j}", "{i} > 1 and {j} > 1 or {i} = {j}", "! {i} = {j}",
+        "{s} || {i} || {j}", "{s} || {s} like {s}", "-{i}::string::int", "{i} ! in ({j})",
+        "{i} <=> {j} is null", "{i} * .5", "{i} * 0.5", "{i} * 0.50", "{i} * 5BD", "{i} * 5D",
+    )  # fmt: skip
+    handed_on = (
+        ("1", "element_at({l}, {c})"), ("2", "get({l}, {c})"), ("'year'", "date_part({c}, {d})"),
+        ("'month'", "date_trunc({c}, {ts})"), ("','", "split({s}, {c})"), ("1", "{i} / {c}"),
+        ("'a'", "{m}[{c}]"), ("'yyyy'", "date_format({d}, {c})"), ("1", "typeof({i} + {c})"),
+        ("null", "typeof(coalesce({i}, {c}))"), ("2", "lpad({s}, {c}, 'x')"),
+    )  # fmt: skip
     contains = "array_contains"
     list_tests = ("arrays_overlap({}, {})",)
     generators: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
@@ -101,8 +115,12 @@ class SparkGrammar(Grammar):
         return self.case("num", atoms, depth)
 
     def str_(self, atoms: Sequence[Atom], depth: int) -> str:
-        way = self.pick("string", range(11))
+        way = self.pick("string", self.text_forms)
         one = lambda: self.of("str", atoms, depth)  # noqa: E731
+        if way == 11:
+            return self.side_by_side(atoms)
+        if way == 12:
+            return self.of_a_constant(atoms)
         if way == 0:
             return f"({one()} || {one()})"
         if way == 1:

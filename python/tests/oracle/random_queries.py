@@ -44,6 +44,7 @@ class OverFixtures(SparkGrammar):
     types = ("int",) * 6 + ("str", "str", "bool")
     all_types = (*types, "num", "list")
     budget = 160
+    text_forms = range(11)
     depths = (2, 2, 3)
     shares = (7, 8, 9)
     deep = 3

@@ -32,6 +32,8 @@ class Writer(Grammar):
     budget = 12
     joins = (0, 0, 1)
     quantifies = False
+    text_forms = range(17)
+    rows_of_relations = 0.0
 
     def __init__(
         self, relations: Sequence[str], seed: int, changed: dict[int, int] | None = None

@@ -160,7 +160,8 @@ def _handlers() -> dict[type[Any], Rule]:
             handlers.setdefault(t, (Expressions.operator, None))
     for t in BOUND_OTHERWISE:
         if t not in CHAIN_TYPES:  # which looks at its terms itself
-            handlers[t] = (marking_unbracketed(handlers[t][0]), handlers[t][1])
+            rule, reads = handlers.get(t, (Expressions.generic, None))
+            handlers[t] = (marking_unbracketed(rule), reads)
     # Where a rule reads all that a class can have, there is nothing to look for beyond it.
     return {
         t: handler

@@ -28,18 +28,27 @@ _OF_BITS: Final = frozenset(
         *(exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.DPipe),
     }
 )
+_BY_SIGN: Final = frozenset(
+    {
+        *(exp.StartsWith, exp.ArrayOverlaps, exp.ArrayContainsAll, exp.ArrayContainedBy, exp.Glob),
+        *(exp.RegexpLike, exp.RegexpILike, exp.Distance),
+        *(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar),
+    }
+)
+"""What has an operator of its own, ``a ^@ b``; where it is written as a call that makes no difference."""
 _ARITHMETIC: Final = frozenset({exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod})
 _TILDE: Final = frozenset({exp.BitwiseNot})
 BOUND_OTHERWISE: Final[dict[type, frozenset[type]]] = {
     **dict.fromkeys(_COMPARISONS, _COMPARISONS | {exp.Not}),
-    **{t: (_OF_BITS | _ARITHMETIC) - {t} for t in _OF_BITS},
+    **{t: (_OF_BITS | _ARITHMETIC | _BY_SIGN) - {t} for t in _OF_BITS},
+    **{t: (_OF_BITS | _BY_SIGN) - {t} for t in _BY_SIGN},
     **dict.fromkeys((*_ARITHMETIC, exp.Neg), _TILDE),
 }
 """Operators, and those that some engine binds otherwise than sqlglot where both stand without a bracket.
 
 ``a | b & c`` is ``a | (b & c)`` on Spark and ``(a | b) & c`` on DuckDB; ``a = b < c`` is ``(a = b) < c``
-on Spark, and so is ``a = b in (c)``. ``~a + b`` is ``~(a + b)`` on DuckDB and Postgres; as the ``~`` may so reach over
-more than its parent here, it is not followed.
+on Spark, and so is ``a = b in (c)``. ``a ^@ b || c`` is ``(a ^@ b) || c`` on DuckDB. ``~a + b`` is ``~(a + b)``
+on DuckDB and Postgres; as the ``~`` may so reach over more than its parent here, it is not followed.
 """
 _UNBRACKETED: Final = b"unbracketed"
 _BOUND_ALIKE: Final[frozenset[type]] = frozenset()
@@ -54,25 +63,24 @@ def _flags(node: Any) -> bytes:
     return flags
 
 
-def is_unbracketed(node: Any) -> bool:
-    """Whether an operator has another as an operand that an engine may bind otherwise."""
+def unbracketed(node: Any) -> list[str]:
+    """The operands of an operator that are another, which an engine may bind otherwise."""
     bound_otherwise = BOUND_OTHERWISE.get(type(node))
-    if bound_otherwise is not None:
-        for operand in node.args.values():
-            if type(operand) in bound_otherwise:
-                return True
-    return False
+    if bound_otherwise is None:
+        return []
+    return [name for name, operand in node.args.items() if type(operand) in bound_otherwise]
 
 
 def marking_unbracketed(method: Rule) -> Rule:
     """A rule for an operator; what others do with it, unbracketed, may be something else."""
 
     def rule(walk: Any, node: Any, kind: int) -> Expr:
-        if not is_unbracketed(node):
+        which = unbracketed(node)
+        if not which:
             return method(walk, node, kind)
         if BOUND_OTHERWISE[type(node)] is _TILDE:
             raise Unsupported("~ beside arithmetic, without brackets")
-        return merkle([_UNBRACKETED, method(walk, node, kind)])
+        return merkle([_UNBRACKETED, repr(which).encode(), method(walk, node, kind)])
 
     return rule
 
@@ -111,13 +119,13 @@ class Operators(ExpressionWalk):
         t = type(node)
         flags = _flags(node)
         bound_otherwise = BOUND_OTHERWISE.get(t, _BOUND_ALIKE)
-        unbracketed = False
+        first_unbracketed = False
         terms: list[Any] = []
         current: Any = node
         while type(current) is t and _flags(current) == flags:
             terms.append(current.args["expression"])
             current = current.args["this"]
-            unbracketed = type(current) in bound_otherwise
+            first_unbracketed = type(current) in bound_otherwise
             while type(current) is exp.Paren:
                 current = current.args["this"]
         pieces: list[Expr] = [self.expr(current, kind)]
@@ -125,12 +133,12 @@ class Operators(ExpressionWalk):
         for term in terms:
             pieces.append(self.expr(term, kind))
         tag = t.__name__.encode() + flags
-        if unbracketed or (
-            bound_otherwise and any(type(term) in bound_otherwise for term in terms)
-        ):
-            if bound_otherwise is _TILDE:
-                raise Unsupported("~ beside arithmetic, without brackets")
-            tag += _UNBRACKETED
+        if bound_otherwise:
+            which = [i for i, term in enumerate(terms, 1) if type(term) in bound_otherwise]
+            if first_unbracketed or which:
+                if bound_otherwise is _TILDE:
+                    raise Unsupported("~ beside arithmetic, without brackets")
+                tag += _UNBRACKETED + repr((first_unbracketed, which)).encode()
         while len(pieces) > 1 and isinstance(pieces[0], bytes) and isinstance(pieces[1], bytes):
             pieces[0:2] = [digest(tag, pieces[0], pieces[1])]
         return pieces[0] if len(pieces) == 1 else ["F", tag, *pieces]

@@ -195,6 +195,9 @@ class TableFunctions(SelectLists):
             x = LoweredExpr(merkle([b"offset", x.e]), x.deps, x.subs, x.rows)
         if not names:
             names = ["unnest"] if self.dialect == "duckdb" else None
+        if names is not None and len(names) == 1 and offset is True and self.dialect == "duckdb":
+            names = [*names, "ordinality"]
+            each = [*each, x] if each else []
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         by_field = self.dialect == "bigquery" and not all(map(_of_scalars, node.expressions))
         return Generator(x, names, keys, each, by_field)
