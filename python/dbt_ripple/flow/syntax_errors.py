@@ -29,6 +29,7 @@ from sqlglot import TokenType as T
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from dbt_ripple.flow.keywords_as_names import DIALECTS, with_keywords_as_names
 from dbt_ripple.flow.token_kinds import NAMES, VALUES
 from dbt_ripple.reasons import Code, Reason
 
@@ -148,6 +149,8 @@ def syntax_error(
         if unclosed is None:
             return None
         return _at(Code.NOT_CLOSED(mark=unclosed[1]), sql.count("\n", 0, int(unclosed[2])) + 1)
+    if dialect in DIALECTS:
+        tokens = with_keywords_as_names(tokens)
     while tokens and tokens[-1].token_type is T.SEMICOLON:
         tokens.pop()
     kinds = {token.token_type for token in tokens}
