@@ -387,6 +387,11 @@ class Code(StrEnum):
         "hooks, Python and code that is not compiled ({names:3...}) are compared as if all others "
         "were equal on both sides",
     )
+    SOURCES_ELSEWHERE = (
+        "sources_elsewhere",
+        "sources are in another schema or database on each side ({names:3...}), as far as is known "
+        "by target or environment alone: they are taken as equal",
+    )
     MACRO_ORDER_UNSEEN = (
         "macro_order_unseen",
         "which package's version of a macro runs ({names:3...}) is up to `dispatch` and the flags in "

@@ -16,6 +16,7 @@ from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.linking.sources import where_it_is
 from dbt_ripple.graph.macros import ANY, Macros, dispatched, environment_in, project_hooks
 from dbt_ripple.graph.node_properties import kind_of
 from dbt_ripple.reasons import Code, Reason
@@ -52,6 +53,7 @@ def check(base_context: ProjectContext, head_context: ProjectContext) -> list[Re
         *_unseen_variables(base, head_context),
         *_unseen_order(base, head_context),
         *_unseen_files(head),
+        *_sources_elsewhere(base, head),
     ]
 
 
@@ -84,6 +86,24 @@ def _unseen_files(head: Project) -> list[Reason]:
         files.update((file, None) for file in modules_imported(node) if (folder / file).is_file())
     unseen = sorted(files.keys() - head.files.keys())
     return [Code.FILES_UNSEEN(names=unseen)] if unseen else []
+
+
+def _sources_elsewhere(base: Project, head: Project) -> list[Reason]:
+    """The sources that are elsewhere on each side, and of which the project says the same.
+
+    Before dbt 1.9 a manifest does not tell what the project says: an edit of it is not seen.
+    """
+    names = [
+        now.display_name
+        for now in head.of_type("source")
+        if (then := base.nodes.get(now.unique_id)) is not None
+        and (
+            then.schema != now.schema
+            or (then.database != now.database and now.unrendered_database is not None)
+        )
+        and where_it_is(then) == where_it_is(now)
+    ]
+    return [Code.SOURCES_ELSEWHERE(names=names)] if names else []
 
 
 def _unseen_variables(base: Project, context: ProjectContext) -> list[Reason]:

@@ -103,3 +103,26 @@ def test_a_module_beside_the_project_that_a_python_model_imports(tmp_path: Path)
         r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"
     ]
     assert file_names == [["rates.py"]]
+
+
+@pytest.mark.parametrize(
+    ("schema", "written", "noted"),
+    [
+        ("s", "{{ env_var('RAW') }}", False),
+        ("other", "{{ env_var('RAW') }}", True),
+        ("other", "{{ target.schema }}", True),
+        ("other", "other", False),  # that is a change of the project, which is compared
+        ("other", None, True),  # dbt 1.8 does not tell which it is
+    ],
+)
+def test_a_source_that_is_elsewhere_by_the_environment(
+    schema: str, written: str | None, noted: bool
+) -> None:
+    base, head = side(), side()
+    as_written = "s" if written == "other" else written
+    for made, place, text in ((base, "s", as_written), (head, schema, written)):
+        for name, source in made.nodes.items():
+            if source.resource_type == "source":
+                made.nodes[name] = replace(source, schema=place, unrendered_schema=text)
+    codes = {reason.code.name for reason in compared(base, head)}
+    assert ("SOURCES_ELSEWHERE" in codes) == noted
