@@ -554,8 +554,8 @@ class DbtEdits:
         body = self.random.choice(
             (
                 "select * from ({{ compiled_code }}) limit 3",
+                "select * from ({{ compiled_code }}) offset 1",
                 "{{ compiled_code }}",
-                "from ({{ compiled_code }})",
             )
         )
         self.change(self.head.project / "macros/tables.sql", lambda t: MAKES_TABLES.format(body))
