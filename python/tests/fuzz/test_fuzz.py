@@ -379,6 +379,10 @@ ONCE_MISSED = [
         " union all select interval 30 day) t union select s from b)",
     ),
     (
+        "select k as n, n + 2 as x from a group by 1, k + 2",
+        "select k as n, n + 2 as x from a group by 1, k + 2, n",
+    ),
+    (
         "select k as n, * rename (v as n) from (select id, k, v from a) where n > 1",
         "select k as n, * rename (v as n) from (select id, k, v + 1 as v from a) where n > 1",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlglot import exp
@@ -9,7 +10,7 @@ from sqlglot import exp
 from dbt_ripple.flow import alias_resolution
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.grouping_keys import spelled_alike
-from dbt_ripple.flow.ir import ALL_OUTPUTS, FILTER, GROUP_BY, SORT, LoweredExpr, Select
+from dbt_ripple.flow.ir import ALL_OUTPUTS, FILTER, GROUP_BY, SORT, LoweredExpr, Select, Star
 from dbt_ripple.flow.lowering.clause_helpers import ClauseHelpers, hash_ordinal, ordinal_of
 from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim, without_parens
 from dbt_ripple.flow.lowering.scope import Scope
@@ -71,6 +72,7 @@ class GroupAndOrder(ClauseHelpers):
             elif (ordinal := self.ordinal(key)) is not None:
                 ordinals.append(ordinal)
             else:
+                select.group_tag += self.named_again(key, ordinals, select, scope)
                 keys.append(self.lower_alone(key, GROUP_BY))
         for name in ("grouping_sets", "cube", "rollup", "totals"):
             value = node.args.get(name)
@@ -94,6 +96,20 @@ class GroupAndOrder(ClauseHelpers):
                 words = (token.text.encode() for token in self.tokens)
                 select.group_tag += digest(b"aliases", *words)
         select.group, select.group_outs = keys, ordinals
+
+    def named_again(self, key: Any, ordinals: Sequence[int], select: Select, scope: Scope) -> bytes:
+        """Marks an alias of an item that a position before it names, as in `group by 1, n`.
+
+        DuckDB (2.0) then gives 42 wherever the select list reads `n`.
+        """
+        if not ordinals or self.dialect != "duckdb" or type(key) is not exp.Column or key.table:
+            return b""
+        name = self.fold(key.this)
+        if any(type(out) is Star for out in select.outs):  # which moves the positions behind it
+            is_named = name in scope.aliases
+        else:
+            is_named = name in {select.keys[i - 1] for i in ordinals if 0 < i <= len(select.keys)}
+        return digest(b"named again", name.encode()) if is_named else b""
 
     def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:
         """ORDER BY and its like: which of them it is, expressions, and the positions it names."""
