@@ -231,7 +231,7 @@ class Embeddings:
             return None
         bits = EQUAL
         left_out, given_up = _NO_SIDES, _NO_SIDES
-        counted = False
+        counted = one_to_one = False
         for token, rows in sides(base):
             rows_of_head = sides_of_head.pop(token, None)
             embedding = self._find(rows_of_head, rows) if rows_of_head is not None else None
@@ -239,6 +239,7 @@ class Embeddings:
                 return None
             if not token:
                 counted = bool(embedding.bits & COUNTED)
+                one_to_one = bool(embedding.bits & INJECTIVE)
             bits &= embedding.bits
             left_out |= embedding.left_out
             given_up |= embedding.given_up
@@ -252,6 +253,8 @@ class Embeddings:
                 return None
         if not conditions(base).keys() >= met.keys():
             bits &= ~ONTO
+        if not one_to_one and any(isinstance(c, CountAbove) for c in met.values()):
+            bits &= ~ONTO  # of a group that head divides no part may be large enough
         return Embedding(bits & ~COUNTED, left_out, given_up)
 
     def _implied(

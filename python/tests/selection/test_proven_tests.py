@@ -199,6 +199,14 @@ def test_a_singular_test_is_held_where_its_query_asks_something_of_every_row() -
     assert (selected, list(proven)) == (["some_orders"], ["no_free_order"])
 
 
+def test_groups_that_are_divided_may_be_too_small_for_having() -> None:
+    of_groups = "select product_id, count(*) as id, 1 as amount from s.stg_orders group by {} having count(*) > 1"
+    test = related("product_id", "stg_orders", "orders", "product_id")
+    base = passed(shop(test, orders=of_groups.format("product_id, amount")))
+    selected, proven = picked(base, shop(test, orders=of_groups.format("product_id, amount, id")))
+    assert (selected, list(proven)) == ([test.name], [])
+
+
 OF = "from s.orders"
 OF_EVERY_ROW = {
     "expression_is_true": f"select 1 {OF} where not (amount >= 0)",
