@@ -60,7 +60,7 @@ _ANSWERED_AS_ON_BASE: Final = frozenset(
     for name in ("is_incremental", "should_full_refresh", "should_store_failures")
 )
 _ONLY_LOOK: Final = frozenset({"get_columns_in_relation", "statement"})
-"""Macros of dbt's that query the warehouse and at nothing else that may differ."""
+"""Macros of dbt's that query the warehouse, and depend on nothing else that may differ."""
 _UNSEEN: Final = frozenset(
     {
         *("access", "docs", "grants", "group", "meta", "persist_docs", "post-hook", "pre-hook"),

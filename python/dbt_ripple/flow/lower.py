@@ -21,9 +21,8 @@ from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.lowering.query import Lowering
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import MAX_NESTING
-from dbt_ripple.flow.misread_operators import misread_arrow, misread_operator
+from dbt_ripple.flow.misread_operators import misread_operator
 from dbt_ripple.flow.parse import ParsedText, character_types_remembered, first_line
-from dbt_ripple.flow.token_kinds import has_arrow
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
 from dbt_ripple.reasons import Code
 from dbt_ripple.tuning import deep_recursion
@@ -84,10 +83,7 @@ def _lower(
     statements = text.statements()
     if len(statements) != 1:
         return Lowered(None, Code.NOT_ONE_QUERY(statements=len(statements)))
-    misread = misread_operator(text.sql, text.tokens, dialect)
-    if misread is None and dialect == "duckdb" and has_arrow(text.marks):
-        misread = misread_arrow(statements[0])
-    if misread is not None:
+    if misread := misread_operator(text, statements[0], dialect):
         raise Unsupported(misread)
     tree = edited(statements[0])
     texts = definitions(tree, dialect) if expressions else {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlglot import TokenType, exp
+
+from dbt_ripple.flow.parse import ParsedText
+from dbt_ripple.flow.token_kinds import has_arrow
 
 _NOT_IS_A_MARK: Final = frozenset({"spark", "databricks"})
 """Dialects whose `!` is NOT wherever NOT may stand."""
@@ -14,20 +16,31 @@ _CHAINED: Final = (exp.JSONExtract, exp.JSONExtractScalar)
 _OPERATORS: Final = (exp.Binary, exp.Unary, exp.Between, exp.In)
 
 
-def misread_operator(sql: str, tokens: Sequence[Any], dialect: str) -> str | None:
-    """An operator of the text of which the tree says something else; None without one.
+def misread_operator(text: ParsedText, tree: Any, dialect: str) -> str | None:
+    """An operator of the text of which the tree says something else; None without one."""
+    misread = None
+    if dialect not in _NOT_IS_A_MARK:
+        misread = _mark_of_not(text)
+    if misread is None and dialect == "duckdb" and has_arrow(text.marks):
+        misread = _arrow(tree)
+    return misread
+
+
+def _mark_of_not(text: ParsedText) -> str | None:
+    """Says where a `!` stands alone.
 
     `n ! in (1)` is about the factorial of n on DuckDB, which sqlglot reads as `n not in (1)`.
     """
-    if "!" in sql and dialect not in _NOT_IS_A_MARK:
-        for token in tokens:
+    sql = text.sql
+    if "!" in sql:
+        for token in text.tokens:
             behind = sql[token.end + 1 : token.end + 2]
             if token.token_type is TokenType.NOT and token.text == "!" and behind != "~":
                 return "!, which is not NOT everywhere"
     return None
 
 
-def misread_arrow(tree: Any) -> str | None:
+def _arrow(tree: Any) -> str | None:
     """Says where a `->` of DuckDB stands beside another operator without brackets.
 
     It binds last of all, after OR: `a or b -> 'k'` is `(a or b) -> 'k'`, and sqlglot reads it first.
