@@ -21,7 +21,9 @@ ONTO: Final = 2
 """Every row of base is reached."""
 COUNTED: Final = 4
 """Between groups: each of head's is made of a part of the rows of the one it goes to."""
-EQUAL: Final = INJECTIVE | ONTO | COUNTED
+AS_MANY: Final = 8
+"""Between groups: each of head's is made of all rows of the one it goes to."""
+EQUAL: Final = INJECTIVE | ONTO | COUNTED | AS_MANY
 
 MOST_STEPS: Final = 2_000
 """Pairs of row sets to look at for one answer; beyond that nothing is known."""
@@ -176,7 +178,7 @@ class Embeddings:
         """What is known of a map from head's rows to base's; None where none is known to be.
 
         Returns:
-            A union of `INJECTIVE`, `ONTO` and `COUNTED`.
+            A union of `INJECTIVE`, `ONTO`, `COUNTED` and `AS_MANY`.
         """
         self.steps = 0
         embedding = self._find(head, base)
@@ -231,7 +233,7 @@ class Embeddings:
             return None
         bits = EQUAL
         left_out, given_up = _NO_SIDES, _NO_SIDES
-        counted = one_to_one = False
+        counted = as_many = False
         for token, rows in sides(base):
             rows_of_head = sides_of_head.pop(token, None)
             embedding = self._find(rows_of_head, rows) if rows_of_head is not None else None
@@ -239,7 +241,7 @@ class Embeddings:
                 return None
             if not token:
                 counted = bool(embedding.bits & COUNTED)
-                one_to_one = bool(embedding.bits & INJECTIVE)
+                as_many = bool(embedding.bits & AS_MANY)
             bits &= embedding.bits
             left_out |= embedding.left_out
             given_up |= embedding.given_up
@@ -253,9 +255,9 @@ class Embeddings:
                 return None
         if not conditions(base).keys() >= met.keys():
             bits &= ~ONTO
-        if not one_to_one and any(isinstance(c, CountAbove) for c in met.values()):
-            bits &= ~ONTO  # of a group that head divides no part may be large enough
-        return Embedding(bits & ~COUNTED, left_out, given_up)
+        if not as_many and any(isinstance(c, CountAbove) for c in met.values()):
+            bits &= ~ONTO  # what head has of a group may be too few rows
+        return Embedding(bits & ~(COUNTED | AS_MANY), left_out, given_up)
 
     def _implied(
         self, key: bytes, condition: Condition, met: dict[bytes, Condition], counted: bool
@@ -293,7 +295,7 @@ class Embeddings:
             return None
         if head.keeps_right and not left.bits & ONTO:
             return None
-        bits = left.bits & right.bits & ~COUNTED
+        bits = left.bits & right.bits & ~(COUNTED | AS_MANY)
         if (head.keeps_left, head.keeps_right) != (base.keeps_left, base.keeps_right):
             bits &= ~ONTO
         return Embedding(bits, left.left_out | right.left_out, left.given_up | right.given_up)
@@ -305,12 +307,12 @@ class Embeddings:
             further_sides, filters = sides(base)[1:], conditions(base)
             inner = joined(first.left, first.right, b"inner" + first.fp, first.token, first.on)
             embedding = self._find(head, _replaced(inner, base.fp, further_sides, filters))
-            yield _with(embedding, embedding.bits & ~(ONTO | COUNTED) if embedding else 0)
+            yield _with(embedding, embedding.bits & INJECTIVE if embedding else 0)
             if first.keeps_left:
                 embedding = self._find(head, _replaced(first.left, base.fp, further_sides, filters))
                 yield _with(
                     embedding,
-                    embedding.bits & ~(ONTO | COUNTED) if embedding else 0,
+                    embedding.bits & INJECTIVE if embedding else 0,
                     given_up={first.token} | tokens(first.right),
                 )
         _, first = sides(head)[0]
@@ -321,18 +323,20 @@ class Embeddings:
 
     def _groups(self, head: GroupedRows, base: GroupedRows) -> Embedding | None:
         embedding = self._find(head.rows, base.rows)
-        if not head.keys and not base.keys:  # one row each, whatever it is made of
-            counted = COUNTED if embedding is not None and embedding.bits & INJECTIVE else 0
-            return Embedding(INJECTIVE | ONTO | counted)
-        if embedding is None or not head.keys or not base.keys:
-            return None
+        of_rows = 0 if embedding is None else embedding.bits
         bits = 0
+        if base.keys <= head.keys and of_rows & INJECTIVE:
+            bits |= COUNTED
+            if head.keys == base.keys and of_rows & ONTO:
+                bits |= AS_MANY
+        if not head.keys and not base.keys:  # one row each, whatever it is made of
+            return Embedding(bits | INJECTIVE | ONTO)
+        if not head.keys or not base.keys:
+            return None
         if head.keys <= base.keys:
             bits |= INJECTIVE
         if base.keys <= head.keys:
-            bits |= embedding.bits & ONTO
-            if embedding.bits & INJECTIVE:
-                bits |= COUNTED
+            bits |= of_rows & ONTO
         return _with(embedding, bits)
 
     def _unions(self, head: Union, base: Union) -> Embedding | None:
@@ -345,7 +349,7 @@ class Embeddings:
         if left is None or right is None:
             return None
         return Embedding(
-            left.bits & right.bits & ~COUNTED,
+            left.bits & right.bits & ~(COUNTED | AS_MANY),
             left.left_out | right.left_out,
             left.given_up | right.given_up,
         )

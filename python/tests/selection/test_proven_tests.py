@@ -207,6 +207,20 @@ def test_groups_that_are_divided_may_be_too_small_for_having() -> None:
     assert (selected, list(proven)) == ([test.name], [])
 
 
+def test_the_one_group_of_fewer_rows_may_be_too_small_for_having() -> None:
+    test = check(
+        "counted",
+        "select o.id from s.stg_orders o left join (select 1 as k, count(*) as n from s.orders "
+        "having count(*) > 1) p on o.id > 0 where p.k is null",
+        "model.p.stg_orders",
+        "model.p.orders",
+    )
+    base = passed(shop(test, orders="select * from s.stg_orders"))
+    head = shop(test, orders="select * from s.stg_orders where amount > 5")
+    selected, proven = picked(base, head)
+    assert (selected, list(proven)) == ([test.name], [])
+
+
 OF = "from s.orders"
 OF_EVERY_ROW = {
     "expression_is_true": f"select 1 {OF} where not (amount >= 0)",
