@@ -12,8 +12,8 @@ An expression is one of
   ``"W"`` (a window: likewise; a third element says that it sees in which order rows come that are
   equal to it, and whether it sorts them itself), ``"U"`` (what may be an aggregate: likewise), ``"G"`` (what a
   generator or a volatile function gives), ``"F"`` (a left fold of one binary operator), ``"C"``
-  (what AND or OR joins, in no order), ``"Q"`` (a subquery), ``"L"`` (how a column is spelled: its
-  name is data).
+  (what AND or OR joins, in no order), ``"Q"`` (a subquery: its rows and values, or the names of its
+  columns), ``"L"`` (how a column is spelled: its name is data).
 """
 
 from __future__ import annotations

@@ -861,6 +861,9 @@ class Env:
             relation = self.sub(e[2])
             if e[1] == "exists":
                 return digest(b"exists", relation.rows.fp)
+            if e[1] == "names":
+                names = (column.name.encode() for column in relation.columns)
+                return digest(b"names", *names, *(r.fp() for r in relation.unlisted))
             # ARRAY(select ...), or the first of its rows
             rows = relation.rows.fp if e[1] == "in" else relation.rows.ordered_fp
             value = digest(e[1].encode(), rows, *relation.fps, *(r.fp() for r in relation.unlisted))

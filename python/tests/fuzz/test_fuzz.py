@@ -271,6 +271,22 @@ ONCE_MISSED = [
     ("from (a) unpivot (x for y in (v))", "from (a) unpivot (id for y in (v))"),
     ("from (a) unpivot (x for y in (k))", "from (a) unpivot (y for y in (k))"),
     (
+        "from (unpivot (select k, v from a) on (k, v) into name y value x, w)",
+        "from (unpivot (select k, v from a) on (k, v) into name y value x, x)",
+    ),
+    (
+        "(select s k from a) union by name (select s v from a where p)",
+        "(select s v from a) union by name (select s k from a where p)",
+    ),
+    (
+        "from summary((select k s from c)) join b on true",
+        "from summary((select k b from c)) join b on true",
+    ),
+    (
+        "with e as (select k s from c) from query_table('e') join b on true",
+        "with e as (select k b from c) from query_table('e') join b on true",
+    ),
+    (
         "select *, t1.* from a t1 natural join b, b t3",
         "select *, t3.* from a t1 natural join b, b t3",
     ),

@@ -49,6 +49,9 @@ class Clauses(Expressions):
                         key = self.pick("alias", [c for c, _ in outputs])
                         if way == 3:
                             key = f"({key} {self.pick('test', ('is null', 'is not null', f'= {key}'))})"
+                    elif way == 4 and self.chance("constant key", 0.2):
+                        self.used("constant key")
+                        key = self.pick("constant key", self.constant_keys)
                     elif way == 4:
                         key = self.any(atoms, 1)[0]
                     elif way == 5 and self.chance("ORDER BY COLLATE", 0.3):
@@ -144,6 +147,9 @@ class Clauses(Expressions):
                 keys = [
                     self.any(atoms, 0)[0] for _ in range(self.pick("PARTITION BY keys", (1, 1, 2)))
                 ]
+                if self.chance("constant key", 0.05):
+                    self.used("constant key")
+                    keys[-1] = self.pick("constant key", self.constant_keys)
                 partition = "partition by " + ", ".join(keys)
         order = ""
         if self.chance("window ORDER BY there or not", 0.75):

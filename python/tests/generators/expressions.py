@@ -67,6 +67,18 @@ class Expressions(Choices):
         ("2", "round({n}, {c})"), ("1", "typeof({i} + {c})"), ("null", "typeof(coalesce({i}, {c}))"),
     )  # fmt: skip
     """A constant, and what it may be handed on to."""
+    handed_to_rows: tuple[tuple[str, str], ...] = (
+        ("2", "nth_value({x}, {c}) over ({order})"), ("1", "lag({x}, {c}) over ({order})"),
+        ("2", "lead({x}, 1, {c}) over ({order})"), ("3", "ntile({c}) over ({order})"),
+        ("2", "max({x}, {c})"), ("2", "arg_min({x}, {y}, {c})"), ("1", "sum({x}) over (partition by {c})"),
+        ("1", "count(*) filter (where {x} > {c})"), ("0.5", "quantile_cont({x}, {c})"),
+        ("0.5", "quantile_disc({x}, [{c}, 0.75])"), ("','", "string_agg({x}, {c} {order})"),
+    )  # fmt: skip
+    """Likewise, to an aggregate or a window over the rows of a table."""
+    constant_keys: tuple[str, ...] = (
+        "1", "2", "(1)", "'x'", "1.5", "null", "true", "1 + 1", "cast(1 as int)", "(select 1)", "-1",
+    )  # fmt: skip
+    """What names a position as a key, and what looks as if it did."""
     patterns: tuple[str, ...] = (
         "like", "ilike", "glob", "similar to", "not like", "not ilike", "~~~", "^@",
     )  # fmt: skip
@@ -257,7 +269,26 @@ class Expressions(Choices):
         places = {kind: lambda t=t: self.of(t, atoms, 0) for kind, t in OF_PLACE.items()}
         there = self.pick("constant", (constant, "o.c", "o.c", "o.c"))
         made = self.filled(use.replace("{c}", there), places)
-        return f"(select ({made})::{self.text_type} from (select {constant} as c) as o)"
+        if self.handed_to_rows and self.chance("handed to rows", 0.3):
+            constant, use = self.pick("handed on", self.handed_to_rows)
+            there = self.pick("constant", (constant, "o.c", "o.c"))
+            name, columns = self.table("int")
+            numbers = [f"i.{c}" for c, t in columns if t == "int"]
+            order = "order by " + ", ".join(numbers)
+            use = use.replace("{c}", there).replace("{order}", order)
+            used = self.filled(use, {"x": numbers, "y": numbers})
+            made = f"(select max(w) from (select ({used})::{self.text_type} as w from {name} as i) as q)"
+        start = self.pick(
+            "handed on by",
+            (
+                "select {} from (select {} as c) as o",
+                "select {} from (select c from (select {} as c) as p) as o",
+                "with o as (select {1} as c) select {0} from o",
+                "with p as (select {1} as c), o as (select c from p) select {0} from o",
+                "select {} from (select 0 as z) as p, (select {} as c) as o",
+            ),
+        )
+        return f"({start.format(f'({made})::{self.text_type}', constant)})"
 
     def str_(self, atoms: Sequence[Atom], depth: int) -> str:
         way = self.pick("string", self.text_forms)

@@ -86,6 +86,9 @@ class SelectList(FromClause):
                 if self.chance("DISTINCT ON expression", 0.2):
                     self.used("DISTINCT ON expression")
                     keys[-1] = self.any(atoms, 1)[0]
+                elif self.chance("constant key", 0.1):
+                    self.used("constant key")
+                    keys.append(self.pick("constant key", self.constant_keys))
                 key = ", ".join(keys)
                 distinct = f"distinct on ({key}) "
             else:
@@ -272,6 +275,11 @@ class SelectList(FromClause):
                 elif form == 1 and outputs and items[-1].endswith(outputs[-1][0]):
                     self.used("GROUP BY alias")
                     keys[i] = (outputs[-1][0], kind)
+        if keys and self.chance("one more key", 0.1):
+            self.used("constant or repeated key")
+            more = [*self.constant_keys, *used_keys, *(c for c, _ in outputs)]
+            place = self.pick("place of a key", (0, len(keys)))
+            keys.insert(place, (self.pick("one more key", [*more, *(t for t, _ in keys)]), "int"))
         for text, kind in aggregates:
             with self.part("item"):
                 way = self.pick("item form", range(10))

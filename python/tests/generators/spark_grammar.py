@@ -45,6 +45,10 @@ class SparkGrammar(Grammar):
         ("'a'", "{m}[{c}]"), ("'yyyy'", "date_format({d}, {c})"), ("1", "typeof({i} + {c})"),
         ("null", "typeof(coalesce({i}, {c}))"), ("2", "lpad({s}, {c}, 'x')"),
     )  # fmt: skip
+    handed_to_rows = (
+        ("1", "lag({x}, {c}) over ({order})"), ("2", "lead({x}, 1, {c}) over ({order})"),
+        ("1", "sum({x}) over (partition by {c})"), ("1", "count(*) filter (where {x} > {c})"),
+    )  # fmt: skip
     contains = "array_contains"
     list_tests = ("arrays_overlap({}, {})",)
     generators: tuple[int, ...] = (0, 1, 2, 3, 4, 5)

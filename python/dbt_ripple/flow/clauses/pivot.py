@@ -92,7 +92,8 @@ def unpivot(linker: QueryLinker, rel: Unpivot, env: Env | None) -> Relation:
     flags = digest(labels, b"nulls" if rel.include_nulls else b"")
     parts = [b"unpivot", source.rows.fp, flags]
     beside = {rel.name_key, *(column.key for column in columns)}
-    if source.unlisted or not beside.isdisjoint(rel.value_keys):
+    twice = len(set(rel.value_keys)) < len(rel.value_keys)
+    if source.unlisted or twice or not beside.isdisjoint(rel.value_keys):
         # NULLs are looked for in the first column of that name, which may be another one.
         parts.append(digest(b"named alike", *(key.encode() for key in rel.value_keys)))
     rows = dict(source.rows.deps)

@@ -47,7 +47,8 @@ def combine_branches(
     tag = op.encode()
     pairs, unlisted = _pairs(linker, left, right, op, by_name)
     columns = [
-        _united(column, other) if is_union else _kept(column, other) for column, other in pairs
+        _united(column, other, i < len(left.columns)) if is_union else _kept(column, other)
+        for i, (column, other) in enumerate(pairs)
     ]
     rows: Deps = dict(left.rows.deps)
     if is_union:
@@ -119,10 +120,11 @@ def _pairs(
     return pairs, []
 
 
-def _united(column: OutputColumn, other: Column | None) -> OutputColumn:
-    """A column of a UNION."""
+def _united(column: OutputColumn, other: Column | None, of_left: bool) -> OutputColumn:
+    """A column of a UNION; what nothing meets, BY NAME, is NULL in the other branch."""
     if other is None:
-        return OutputColumn(column.name, column.key, digest(b"UNION", column.fp), column.deps)
+        tag = b"UNION" if of_left else b"UNION on the right"
+        return OutputColumn(column.name, column.key, digest(tag, column.fp), column.deps)
     same = column.fp == other[0]
     fp = column.fp if same else digest(b"UNION", column.fp, other[0])
     return OutputColumn(column.name, column.key, fp, union(column.deps, other[1]))

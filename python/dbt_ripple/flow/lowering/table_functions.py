@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.identifiers import fold
-from dbt_ripple.flow.ir import TRANSFORMATION, CteRef, Generator, LoweredExpr, Rel
+from dbt_ripple.flow.ir import TRANSFORMATION, CteRef, Expr, Generator, LoweredExpr, Rel
 from dbt_ripple.flow.lowering.parse_tree import argument_names, function_name
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.select_list import SelectLists
@@ -75,7 +75,7 @@ class TableFunctions(SelectLists):
         self.name_arguments(node)
         ctes = self.ctes_named_in(node)
         x = self.call_in_from(node, ".".join(["function", *schema]).encode())
-        x = self.with_ctes(x, ctes)
+        x = _with_names(self.with_ctes(x, ctes))
         names: list[str] | None = list(columns) or self.generated_columns(node)
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         return Generator(x, names, keys)
@@ -201,3 +201,11 @@ class TableFunctions(SelectLists):
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         by_field = self.dialect == "bigquery" and not all(map(_of_scalars, node.expressions))
         return Generator(x, names, keys, each, by_field)
+
+
+def _with_names(x: LoweredExpr) -> LoweredExpr:
+    """A call that is given queries: their columns' names may be those of what it gives."""
+    if not x.subs:
+        return x
+    names: list[Expr] = [["Q", "names", i] for i in x.subs]
+    return LoweredExpr([b"names", x.e, *names], x.deps, x.subs, x.rows)
