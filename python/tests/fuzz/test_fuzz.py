@@ -275,6 +275,10 @@ ONCE_MISSED = [
         "from (unpivot (select k, v from a) on (k, v) into name y value x, x)",
     ),
     (
+        "select k k, k n from a group by cube((1), (2, 1))",
+        "select k n, k k from a group by cube((1), (2, 1))",
+    ),
+    (
         "(select s k from a) union by name (select s v from a where p)",
         "(select s v from a) union by name (select s k from a where p)",
     ),
