@@ -275,6 +275,10 @@ ONCE_MISSED = [
         "from (unpivot (select k, v from a) on (k, v) into name y value x, x)",
     ),
     (
+        "select t1 from (select k p from c) pivot(count() for p in (false)) t1",
+        "select t1 from (select k p from c) pivot(count() for p in (true)) t1",
+    ),
+    (
         "select k k, k n from a group by cube((1), (2, 1))",
         "select k n, k k from a group by cube((1), (2, 1))",
     ),

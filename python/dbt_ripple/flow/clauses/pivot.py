@@ -69,7 +69,8 @@ def pivot(linker: QueryLinker, rel: Pivot, env: Env | None) -> Relation:
         whole: Deps = {}
         for _, d in (*aggregates, *fields):
             merge(whole, d)
-        fp = digest(b"pivot", field_fp, rel.flags, *(a[0] for a in aggregates))
+        # The values, as a row of the relation has columns of their names.
+        fp = digest(b"pivot", field_fp, rel.flags, *(a[0] for a in aggregates), b"|", *rel.values)
         unlisted.append(StructFields((fp, whole)))
     relation = Relation(
         columns, source.rows.after(rows_fp, rows), unlisted, _unresolved(scope, source, used)
