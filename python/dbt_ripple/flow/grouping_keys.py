@@ -35,7 +35,8 @@ def spelled_alike(tokens: Sequence[Any], columns_too: bool) -> tuple[bytes, byte
         columns_too: whether two spellings of one column (`k` and `t.k`) are two keys, too.
 
     Returns:
-        A digest of what is alike; and one of the spellings, which is for keys that are one column.
+        A digest of what is alike; and one of the spellings of the keys and of what stands beside
+        GROUP BY, which is for keys that are one column.
     """
     clauses = []
     for i, token in enumerate(tokens):
@@ -106,7 +107,8 @@ def _one(
                     for at in range(len(here) - len(words) + 1)
                     if here[at : at + len(words)] == words
                 ]
-    return repr((key_classes, order, again)).encode(), repr(list(classes)).encode()
+    beside = [_words(item) for item in items]
+    return repr((key_classes, order, again)).encode(), repr((list(classes), beside)).encode()
 
 
 def _keys(clause: Sequence[Any], inside: bool = False) -> list[tuple[_Words, bool]]:

@@ -278,7 +278,8 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     ``sorts`` has what each window sorts by; ``sorts_late`` those behind a select list with a ``*``,
     of which only linking knows the names. ``outward`` has the references of each aggregate that may
     be one of a query around, ``may_lift`` the subqueries with such aggregates. ``group_spelled`` is
-    how the keys of grouping sets are written, which counts where two of them are one column.
+    how the keys of grouping sets are written, and all beside them, which counts where two of them
+    are one column.
     """
 
     sources: list[Source]

@@ -279,6 +279,18 @@ ONCE_MISSED = [
         "select t1 from (select k p from c) pivot(count() for p in (true)) t1",
     ),
     (
+        "select k n, count(*) v from a group by cube(n, k) having n is not null",
+        "select k n, count(*) v from a group by cube(n, k) having k is not null",
+    ),
+    (
+        "select k n, k x, count(*) v from a group by cube(n, x) having n is not null",
+        "select k n, k x, count(*) v from a group by cube(n, x) having x is not null",
+    ),
+    (
+        "select o.*, k n, count(*) v from (select k from a) o group by cube(1, 2) order by 1, 3 limit 2",
+        "select o.*, k n, count(*) v from (select k from a) o group by cube(1, 2) order by 2, 3 limit 2",
+    ),
+    (
         "select k k, k n from a group by cube((1), (2, 1))",
         "select k n, k k from a group by cube((1), (2, 1))",
     ),

@@ -33,7 +33,7 @@ def group_by(
             add(deps, GROUP_BY)
 
     add_keys(env.value(x) for x in rel.group)
-    _positions(linker, rel, env, keys, chosen, add_keys)
+    by_position = _positions(linker, rel, env, keys, chosen, add_keys)
     if rel.group_all:
         _all(linker, rel, env, chosen, add_keys)
     add_keys(env.value(key) for key in chosen)
@@ -42,9 +42,11 @@ def group_by(
     loose = rel.group_all and _may_not_group(rel)
     if rel.group_tag:
         refs = list(dict.fromkeys(i for x in rel.group for i in x.deps))
-        each = [*(env.ref(i)[0] for i in refs), *(env.value(key)[0] for key in chosen)]
+        each = [*(env.ref(i)[0] for i in refs), *by_position]
         spelled: list[bytes] = []
-        if len(set(each)) < len(each):  # two keys that are one column: as column, and as alias
+        # Two keys that are one column (as column and as alias, or as two positions) are NULL each
+        # in its own sets, and each name behind GROUP BY means one of them.
+        if len(set(each)) < len(each):
             spelled = [
                 rel.group_spelled,
                 *(b"alias" if env.is_alias(i) else b"column" for i in refs),
@@ -67,22 +69,32 @@ def _positions(
     keys: list[bytes],
     chosen: list[Value],
     add_keys: Callable[[Iterable[Column]], None],
-) -> None:
-    """Keys that are positions of the select list."""
+) -> list[bytes]:
+    """Keys that are positions of the select list.
+
+    Returns:
+        The fingerprint of each position; one that is not known is said to be any other's.
+    """
     places = positions(linker, rel, env) if rel.group_outs else NO_POSITIONS
+    by_position: dict[int, bytes] = {}
+    unknown: list[bytes] = []
     for ordinal in rel.group_outs:
         if ordinal <= places.certain and ordinal > 0:
             at = places.items[ordinal - 1]
             if isinstance(at, tuple):
                 add_keys([at])
+                by_position[ordinal] = at[0]
             else:
                 chosen.append(at)
+                by_position[ordinal] = env.value(at)[0]
         elif places.unlisted:
+            unknown = [b"", b""]
             keys.append(digest(b"ordinal", str(ordinal).encode()))
             add_keys(at if isinstance(at, tuple) else env.value(at) for at in places.items)
             add_keys((other.fp(), other.whole()) for other in places.unlisted)
         elif not rel.group_tag:
             linker.miss(f"GROUP BY {ordinal}", NameProblem.POSITION)
+    return [*by_position.values(), *unknown]
 
 
 def _all(

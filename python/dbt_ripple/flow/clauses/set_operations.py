@@ -125,8 +125,8 @@ def _united(column: OutputColumn, other: Column | None, of_left: bool) -> Output
     if other is None:
         tag = b"UNION" if of_left else b"UNION on the right"
         return OutputColumn(column.name, column.key, digest(tag, column.fp), column.deps)
-    same = column.fp == other[0]
-    fp = column.fp if same else digest(b"UNION", column.fp, other[0])
+    one, two = (column.fp, other[0]) if of_left else (other[0], column.fp)
+    fp = one if one == two else digest(b"UNION", one, two)
     return OutputColumn(column.name, column.key, fp, union(column.deps, other[1]))
 
 
