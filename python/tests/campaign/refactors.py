@@ -372,7 +372,7 @@ def expression_moved(world: World, unique_id: str) -> Edit | None:
         )
         if parent is None or not simple_home(world, parent) or table.args.get("pivots"):
             continue
-        if any(whole_rows(world, r) for r in world.below[parent]):
+        if any(whole_rows(world, r) for r in readers(world, parent)):
             continue
         above, theirs = parsed(nodes[parent])
         if last_select(above) is None:

@@ -142,7 +142,7 @@ def test_every_construct_is_written_and_recognised() -> None:
     maker.make()
     written: set[str] = set()
     forms = ("query", "query", "query", "model")
-    for n in range(2000):
+    for n in range(3000):
         sql = maker.queries().written(forms[n % 4])
         if maker.runs(sql):
             written.update(constructs_of(sql))
