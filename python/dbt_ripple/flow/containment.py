@@ -24,6 +24,8 @@ COUNTED: Final = 4
 AS_MANY: Final = 8
 """Between groups: each of head's is made of all rows of the one it goes to."""
 EQUAL: Final = INJECTIVE | ONTO | COUNTED | AS_MANY
+_OF_ROWS: Final = INJECTIVE | ONTO
+"""What is left where the rows are no groups any more."""
 
 MOST_STEPS: Final = 2_000
 """Pairs of row sets to look at for one answer; beyond that nothing is known."""
@@ -257,7 +259,7 @@ class Embeddings:
             bits &= ~ONTO
         if not as_many and any(isinstance(c, CountAbove) for c in met.values()):
             bits &= ~ONTO  # what head has of a group may be too few rows
-        return Embedding(bits & ~(COUNTED | AS_MANY), left_out, given_up)
+        return Embedding(bits & _OF_ROWS, left_out, given_up)
 
     def _implied(
         self, key: bytes, condition: Condition, met: dict[bytes, Condition], counted: bool
@@ -295,7 +297,7 @@ class Embeddings:
             return None
         if head.keeps_right and not left.bits & ONTO:
             return None
-        bits = left.bits & right.bits & ~(COUNTED | AS_MANY)
+        bits = left.bits & right.bits & _OF_ROWS
         if (head.keeps_left, head.keeps_right) != (base.keeps_left, base.keeps_right):
             bits &= ~ONTO
         return Embedding(bits, left.left_out | right.left_out, left.given_up | right.given_up)
@@ -349,7 +351,7 @@ class Embeddings:
         if left is None or right is None:
             return None
         return Embedding(
-            left.bits & right.bits & ~(COUNTED | AS_MANY),
+            left.bits & right.bits & _OF_ROWS,
             left.left_out | right.left_out,
             left.given_up | right.given_up,
         )

@@ -291,6 +291,14 @@ ONCE_MISSED = [
         "select o.*, k n, count(*) v from (select k from a) o group by cube(1, 2) order by 2, 3 limit 2",
     ),
     (
+        "select k + 1 k, k + 1 n from a group by rollup(1, k + 1)",
+        "select k + 1 n, k + 1 k from a group by rollup(1, k + 1)",
+    ),
+    (
+        "select k + 1 k, 1 + k n from a group by rollup(k + 1, 1 + k)",
+        "select k + 1 n, 1 + k k from a group by rollup(k + 1, 1 + k)",
+    ),
+    (
         "select k k, k n from a group by cube((1), (2, 1))",
         "select k n, k k from a group by cube((1), (2, 1))",
     ),

@@ -277,6 +277,14 @@ class SelectClauses:
             # A key is NULL in the sets that leave it out, wherever the select list has it: as a
             # constant, or inside of another expression, too.
             marks.append(digest(b"sets", rel.group_tag))
+            if len(set(as_written)) < len(as_written):
+                # What two keys are, written otherwise or as positions, is NULL by its own place.
+                self.columns = [
+                    OutputColumn(c.name, c.key, digest(b"item", str(i).encode(), c.fp), c.deps)
+                    if as_written.count(c.fp) > 1
+                    else c
+                    for i, c in enumerate(self.columns)
+                ]
         for mark in marks:
             self.columns = [
                 OutputColumn(c.name, c.key, digest(mark, c.fp), c.deps) for c in self.columns
