@@ -105,7 +105,7 @@ def engine() -> bytes:
     parts = [__version__.encode(), repr(sys.version_info[:2]).encode()]
     parts.append(version("sqlglot").encode())
     package = Path(__file__).parents[1]
-    for room in ("artifacts", "flow", "graph"):
+    for room in ("artifacts", "flow", "jinja", "graph"):
         of_room = (package / room).rglob("*")
         for file in sorted(f for f in of_room if f.suffix in (".py", ".txt")):
             parts += [file.relative_to(package).as_posix().encode(), file.read_bytes()]
