@@ -23,10 +23,9 @@ from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.graph.config_fingerprints import hooks_of
-from dbt_ripple.graph.hook_statements import arguments_in
 from dbt_ripple.graph.jinja import Tag, tagged
-from dbt_ripple.graph.jinja_branches import KnownValues, given_to
 from dbt_ripple.graph.macros import INTERNAL, Macros
+from dbt_ripple.jinja.calls import KnownValues, literals_given, parameters_of
 
 _IN_MACRO: Final = re.compile(r"^\s*> (?:in|called by) macro (\w+) \((.*)\)\s*$", re.M)
 _IN_MODEL: Final = re.compile(r"^\s*> called by (?:model|snapshot) (\w+) \(", re.M)
@@ -200,7 +199,7 @@ def _handed_over_always(text: str, callee: Macro) -> KnownValues | None:
         call = _CALLS.fullmatch(tag.inside)
         if open_ or call is None or call[1] != callee.name:
             return None
-        handed = given_to(callee.macro_sql, arguments_in(tag.inside, call.end(1) + 1), {})
+        handed = literals_given(callee.macro_sql, tag.inside[call.start(1) : call.end()])
         if handed_over is not None and handed != handed_over:
             return None
         handed_over = handed
@@ -215,12 +214,10 @@ def _reads_only_config(text: str, callee: str | None, known_parameters: KnownVal
         callee: the macro that it calls; without one, to its end.
         known_parameters: its parameters whose values are; `ALL` for all.
     """
-    all_tags = list(tagged(text))
-    signature = next((t for t in all_tags if re.match(r"\s*macro\b", t.inside)), None)
-    if signature is None:
+    declared = parameters_of(text)
+    if declared is None:
         return False
-    begin = signature.inside.find("(") + 1
-    parameters = {p.partition("=")[0].strip() for p in arguments_in(signature.inside, begin)}
+    parameters = set(declared)
     read = list(_inside(text))
     if callee is not None:
         places = [i for i, tag in enumerate(read) if re.search(rf"\b{callee}\b", tag.inside)]
