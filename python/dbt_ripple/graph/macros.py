@@ -127,11 +127,19 @@ class Macros:
                 stack += self.user - unique_ids
         return unique_ids
 
+    @cached_property
+    def beside(self) -> frozenset[str]:
+        """The macros of packages of which it is known that what they run beside a node leaves it as it is."""
+        from dbt_ripple.graph.known_hooks import known_macros  # which is told by the macros
+
+        return known_macros(self).beside
+
     def _calls_any_macro(self, unique_id: str) -> bool:
         calls_any = self._calls_any.get(unique_id)
         if calls_any is None:
             macro = self.macros[unique_id]
-            any_macro = macro.package_name != OWN and calls_any_macro(macro.macro_sql)
+            is_known = macro.package_name == OWN or unique_id in self.beside
+            any_macro = not is_known and calls_any_macro(macro.macro_sql)
             calls_any = self._calls_any[unique_id] = any_macro
         return calls_any
 
@@ -244,7 +252,7 @@ class Macros:
             start = [*self._materializing(name), *self.called_by_adapters]
             if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
                 start += self._named(at_run)
-            run = frozenset(self.closure(start) & self.user)
+            run = frozenset(self.closure(u for u in start if u not in self.beside) & self.user)
             run_and_fingerprint = self._materializations[name] = run, self.fingerprint(run)
         return run_and_fingerprint
 
