@@ -5,14 +5,14 @@ The tree is walked once a text. What cannot be parsed is taken for anything (`Fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 from jinja2 import meta, nodes
 
-from dbt_ripple.jinja.text import tree_of
+from dbt_ripple.jinja.text import OF_OTHER_RUNS, tree_of
 
 ANY: Final = "*"
 """Among names of vars, environment variables and macros: it may be any."""
@@ -32,8 +32,8 @@ class Use(NamedTuple):
 
     Attributes:
         path: the name, then attributes and literal keys as they are, ``[]`` for a key that is no literal, ``()`` for
-            a call, and ``('x')`` for a call of which the first argument is the string ``x``. The name is empty
-            where it is a variable of the text's own or another expression.
+            a call, and ``('x')`` for a call of which the first argument is the string ``x``. A variable of the
+            text's own has a ``%`` before its name, and another expression is empty.
         given_to: what it is an argument of, dotted (``adapter.quote``); empty for nothing, and within a list.
     """
 
@@ -42,7 +42,7 @@ class Use(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Where it begins; empty for a variable of the text's own."""
+        """Where it begins."""
         return self.path[0]
 
     def calls(self, *names: str) -> bool:
@@ -60,31 +60,61 @@ class Facts(msgspec.Struct, frozen=True):
         readable: whether Jinja can parse it. Where not, everything else is empty.
         uses: of names that are not variables of its own, and of attributes of those that are.
         words: these names, and all attributes: whatever may be a macro, or something of dbt's.
-        strings: the strings that stand in its tags.
+        texts: the strings that stand in its tags, each with the call whose argument it is in, dotted, or nothing.
         variables: the vars it asks for, `ANY` where a name is put together.
         environment: likewise, the environment variables.
         calls_any_macro: whether it calls macros by names that do not stand in it, or renders other Jinja.
         parameters: of the macro that it is, in order.
+        sets: the variables that it sets, its parameters among them.
     """
 
     readable: bool = True
     uses: frozenset[Use] = frozenset()
     words: frozenset[str] = frozenset()
-    strings: frozenset[str] = frozenset()
+    texts: frozenset[tuple[str, str]] = frozenset()
     variables: frozenset[str] = frozenset()
     environment: frozenset[str] = frozenset()
     calls_any_macro: bool = False
     parameters: tuple[str, ...] = ()
+    sets: frozenset[str] = frozenset()
 
     @property
     def said(self) -> frozenset[str]:
         """Its words, and its strings that may be the name of something."""
         return self.words | self.strings
 
+    @property
+    def strings(self) -> frozenset[str]:
+        """The strings that stand in its tags."""
+        return frozenset(text for text, _ in self.texts)
+
     def uses_of(self, *names: str) -> Iterator[Use]:
         """The uses of these names."""
         return (use for use in self.uses if use.name in names)
 
+    def ask_whether_it_exists(self) -> bool:
+        """Whether it may do something else on the first run of a model than on later ones."""
+        return not self.readable or not OF_OTHER_RUNS.isdisjoint(self.said)
+
+    def ask_for_full_refresh(self) -> bool:
+        """Whether a table or a view of it may be something else under ``--full-refresh``."""
+        return not self.readable or not OF_FULL_REFRESH.isdisjoint(self.said)
+
+    def ask_which_command(self) -> bool:
+        """Whether it may be something else when it is built than ``dbt compile`` shows."""
+        return (
+            not self.readable
+            or not _OF_COMMANDS.isdisjoint(self.words)
+            or any(
+                not use.path[1:] or not use.path[1].isupper() or use.path[1] in _FLAGS_OF_COMMANDS
+                for use in self.uses_of("flags")
+            )
+        )
+
+
+OF_FULL_REFRESH: Final = OF_OTHER_RUNS - {"is_incremental"}
+_OF_COMMANDS: Final = frozenset({"invocation_args_dict", "selected_resources"})
+_FLAGS_OF_COMMANDS: Final = frozenset({"WHICH", "EMPTY", "SAMPLE"})
 
 NOTHING: Final = Facts()
 UNREADABLE: Final = Facts(
@@ -110,21 +140,34 @@ def facts_of(text: str) -> Facts:
     """
     if "{{" not in text and "{%" not in text:
         return NOTHING
+    return facts_without(text, lambda _: False)
+
+
+def facts_without(text: str, without: Callable[[nodes.Call], bool]) -> Facts:
+    """What a text uses besides some calls and their arguments."""
     tree = tree_of(text)
-    return UNREADABLE if tree is None else _Visitor(tree).facts()
+    return UNREADABLE if tree is None else facts_of_tree(tree, without)
+
+
+def facts_of_tree(
+    tree: nodes.Template, without: Callable[[nodes.Call], bool] = lambda _: False
+) -> Facts:
+    """What a tree uses, as `facts_without`."""
+    return _Visitor(tree, without).facts()
 
 
 class _Visitor:
-    def __init__(self, tree: nodes.Template) -> None:
+    def __init__(self, tree: nodes.Template, without: Callable[[nodes.Call], bool]) -> None:
+        self.without = without
         self.uses: set[Use] = set()
-        self.strings: set[str] = set()
+        self.texts: set[tuple[str, str]] = set()
         self.more: set[str] = set()
         self.set_: set[str] = set()
         self.macros: list[nodes.Macro] = []
         self._each(tree)
         one = self.macros[0].args if len(self.macros) == 1 else ()
         self.parameters = tuple(arg.name for arg in one)
-        read = {use.path[0] for use in self.uses}
+        read = {use.name for use in self.uses}
         own = self.set_.difference(OF_DBT & read) & read
         if len(own) < len(self.set_ & read):
             # It counts as dbt's own name where, on some way through the text, it is not set before.
@@ -133,25 +176,33 @@ class _Visitor:
         own &= OF_DBT.union(self.parameters)
         if own:
             self.uses = {
-                use._replace(path=("", *use.path[1:])) if use.path[0] in own else use
+                use._replace(path=(f"%{use.name}", *use.path[1:])) if use.name in own else use
                 for use in self.uses
             }
-            self.uses = {use for use in self.uses if use.path != ("",)}
 
     def facts(self) -> Facts:
         words = set(self.more)
         for use in self.uses:
-            words.update(step for step in use.path if step[:1] not in "([" and step)
-        if not self.uses and not self.strings and not words:
-            return NOTHING if not self.parameters else Facts(parameters=self.parameters)
+            words.update(step for step in use.path if step[:1].isidentifier())
+            if "dispatch" in use.path[:-1] and (
+                name := use.path[use.path.index("dispatch") + 1]
+            ).startswith("('"):
+                words.add(name[2:-2])
+        if not self.uses and not self.texts and not words:
+            return (
+                Facts(parameters=self.parameters, sets=frozenset(self.set_))
+                if self.set_
+                else NOTHING
+            )
         return Facts(
             uses=frozenset(self.uses),
             words=frozenset(words),
-            strings=frozenset(self.strings),
+            texts=frozenset(self.texts),
             variables=self._asked_for("var"),
             environment=self._asked_for("env_var"),
             calls_any_macro=any(map(_by_another_name, self.uses)),
             parameters=self.parameters,
+            sets=frozenset(self.set_),
         )
 
     def _asked_for(self, function: str) -> frozenset[str]:
@@ -170,14 +221,14 @@ class _Visitor:
                 names.add(after[0][2:-2] if literal else ANY)
         return frozenset(names)
 
-    def _each(self, node: nodes.Node, given_to: str = "") -> None:
-        """Go through a node and all below it."""
+    def _each(self, node: nodes.Node, within: str = "", given_to: str = "") -> None:
+        """Go through a node and all below it, which stands within a call, and is its argument itself."""
         if isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem | nodes.Call):
-            self._use(node, given_to)
+            self._use(node, within, given_to)
             return
         if isinstance(node, nodes.Const):
             if isinstance(node.value, str):
-                self.strings.add(node.value)
+                self.texts.add((node.value, within))
             return
         if isinstance(node, nodes.TemplateData):
             return
@@ -189,9 +240,9 @@ class _Visitor:
             self.macros.append(node)
             self.set_.add(node.name)
         for child in node.iter_child_nodes():
-            self._each(child, given_to)
+            self._each(child, within, given_to)
 
-    def _use(self, node: nodes.Node, given_to: str) -> None:
+    def _use(self, node: nodes.Node, within: str, given_to: str) -> None:
         """Note what a name goes on to: the node is the last step of it."""
         steps: list[str] = []
         current = node
@@ -205,9 +256,11 @@ class _Visitor:
                     steps.append(key.value)
                 else:
                     steps.append("[]")
-                    self._each(key)
+                    self._each(key, within)
                 current = current.node
             elif isinstance(current, nodes.Call):
+                if self.without(current):
+                    return
                 steps.append(_arguments(current))
                 self._within(current)
                 current = current.node
@@ -220,20 +273,17 @@ class _Visitor:
             name = current.name
         else:
             name = ""
-            self._each(current)
+            self._each(current, within)
         if name or steps:
             self.uses.add(Use((name, *reversed(steps)), given_to))
 
     def _within(self, call: nodes.Call) -> None:
         """Go through the arguments of a call."""
         called = _dotted(call.node)
-        for argument in call.args:
-            self._each(argument, called)
-        for keyword in call.kwargs:
-            self._each(keyword.value, called)
-        for more in (call.dyn_args, call.dyn_kwargs):
-            if more is not None:
-                self._each(more, called)
+        more = (call.dyn_args, call.dyn_kwargs)
+        for argument in (*call.args, *(keyword.value for keyword in call.kwargs), *more):
+            if argument is not None:
+                self._each(argument, called, called)
 
 
 def _arguments(call: nodes.Call) -> str:
@@ -263,3 +313,40 @@ def _by_another_name(use: Use) -> bool:
         if name == "dispatch" and not step.startswith("('"):
             return True
     return use.path[-1] == "dispatch"
+
+
+class Argument(NamedTuple):
+    """What ``config`` is given in a text.
+
+    Attributes:
+        name: of the setting; empty for all that a call is given.
+        expression: the same for two texts if they give the same expression, whatever it is worth.
+        by_target: whether it asks for the target or an environment variable.
+    """
+
+    name: str
+    expression: str
+    by_target: bool
+
+
+@lru_cache(maxsize=4096)
+def configured(text: str) -> tuple[Argument, ...]:
+    """What the calls of ``config`` in a text are given: each argument by name, and each call as a whole.
+
+    Example:
+        >>> [(a.name, a.by_target) for a in configured("{{ config(alias='a', schema=target.schema) }}")]
+        [('alias', False), ('schema', True), ('', True)]
+    """
+    tree = tree_of(text) if "config" in text else None
+    arguments: list[Argument] = []
+    for call in tree.find_all(nodes.Call) if tree is not None else ():
+        if isinstance(call.node, nodes.Name) and call.node.name == "config":
+            given = [(keyword.key, keyword.value) for keyword in call.kwargs]
+            for name, value in (*given, ("", call)):
+                arguments.append(Argument(name, repr(value), _asks_for_target(value)))
+    return tuple(arguments)
+
+
+def _asks_for_target(node: nodes.Node) -> bool:
+    names = [node] if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
+    return any(name.name in ("target", "env_var") for name in names)

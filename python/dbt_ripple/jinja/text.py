@@ -351,55 +351,79 @@ def branches(text: str) -> tuple[str, ...]:
         return ()
     parts, normal = pieces(text), normal_pieces(text)
     whole = (normalised(text),)
-    asking = set(OF_OTHER_RUNS)
-
-    def asks(part: Piece) -> bool:
-        return any(
-            v.strip("'\"") in asking for kind, v in part.tokens if kind in ("name", "string")
-        )
-
-    if parts is None:
+    if parts is None or (blocks := _asking(parts)) is None:
         return whole
-    if not any(asks(part) for part in parts if not _only_configures(part)):
+    if not blocks:
         return ()
     if normal is None:
         return whole
     found: list[str] = []
-    open_: list[
-        tuple[int, bool]
-    ] = []  # where each `if` and `for` begins, and whether it counts whole
+    at = 0
+    while at < len(parts):
+        end = blocks.get(at, at)
+        if at in blocks or parts[at].kind == "{%":
+            found.append("".join(normal[at : end + 1]))
+        at = end + 1
+    return tuple(filter(None, found))
+
+
+def outside_of_branches(text: str) -> str:
+    """A text without every ``if`` and ``for`` that asks whether the model exists."""
+    parts = pieces(text)
+    blocks = _asking(parts) if parts is not None else None
+    if parts is None or not blocks:
+        return text
+    left: list[str] = []
+    at = 0
+    while at < len(parts):
+        end = blocks.get(at, at)
+        if end == at:
+            left.append(parts[at].text)
+        at = end + 1
+    return "".join(left)
+
+
+def _asking(parts: tuple[Piece, ...]) -> dict[int, int] | None:
+    """Where what asks whether the model exists begins and ends: a tag, or a whole ``if`` or ``for``.
+
+    None where what depends on the answer cannot be told apart from the rest.
+    """
+    asking = set(OF_OTHER_RUNS)
+    blocks: dict[int, int] = {}
+    open_: list[tuple[int, bool]] = []
+
+    def asks(part: Piece) -> bool:
+        return not _only_configures(part) and any(
+            value.strip("'\"") in asking
+            for kind, value in part.tokens
+            if kind in ("name", "string")
+        )
+
     for at, part in enumerate(parts):
         word = part.statement
-        counts_whole = any(whole for _, whole in open_)
-        if part.kind == "data" or not normal[at]:
-            continue
-        if part.kind == "{{":
-            if not counts_whole and asks(part) and not _only_configures(part):
-                found.append(normal[at])
-        elif word in ("if", "for"):
-            open_.append((at, asks(part)))
-            if not asks(part) and not counts_whole:
-                found.append(normal[at])
+        of_this = part.kind != "data" and asks(part)
+        if word in ("if", "for"):
+            open_.append((at, of_this))
+        elif word == "elif" and open_:
+            open_[-1] = open_[-1][0], open_[-1][1] or of_this
         elif word in ("endif", "endfor") and open_:
-            begin, of_this = open_.pop()
-            if of_this and not any(whole for _, whole in open_):
-                found.append("".join(normal[begin : at + 1]))
-            elif not counts_whole:
-                found.append(normal[at])
-        elif word == "elif" and open_ and asks(part):
-            open_[-1] = open_[-1][0], True
+            begin, counts = open_.pop()
+            if counts:
+                blocks = {b: e for b, e in blocks.items() if b < begin} | {begin: at}
         elif word == "set" and ("operator", "=") in part.tokens:
-            if asks(part) or counts_whole:
+            if of_this or any(counts for _, counts in open_):
                 asking.update(_assigned(part))
-            if not counts_whole:
-                found.append(normal[at])
+            if of_this:
+                blocks[at] = at
         elif word in _OPENS_TEXT:
-            return whole
-        elif not counts_whole:
-            if asks(part):
-                return whole
-            found.append(normal[at])
-    return whole if open_ else tuple(found)
+            # What it holds goes elsewhere, with or without an answer.
+            if any(map(asks, parts)):
+                return None
+        elif of_this:
+            if part.kind == "{%":
+                return None
+            blocks[at] = at
+    return None if open_ and blocks else blocks
 
 
 _OPENS_TEXT: Final = frozenset("macro call filter set endset block".split())
