@@ -33,6 +33,7 @@ from dbt_ripple.graph.node_properties import (
     written_by_declaration,
 )
 from dbt_ripple.jinja.facts import Facts, facts_of
+from dbt_ripple.jinja.facts import asks as asks_of
 from dbt_ripple.jinja.reads import (
     NOTHING,
     Reads,
@@ -232,12 +233,13 @@ class ConfigFingerprints:
         code = (node.raw_code, "incremental" if incremental else "", *node.depends_on.macros)
         answers = self._asking.get(code)
         if answers is None:
-            asked = [Facts.ask_which_command]
+            asked = [Facts.asks_which_command]
             if not incremental:  # of those, `branches` are told apart
-                asked.append(Facts.ask_for_full_refresh)
-            facts = facts_of(node.raw_code)
-            asks = any(what(facts) for what in asked)
-            asks = asks or any(self.macros.that_ask(node.depends_on.macros, w) for w in asked)
+                asked.append(Facts.asks_for_full_refresh)
+            asks = any(
+                asks_of(node.raw_code, what) or self.macros.that_ask(node.depends_on.macros, what)
+                for what in asked
+            )
             looks = any(map(_looks_at_it, map(facts_of, self._texts(node))))
             answers = self._asking[code] = asks, looks
         return answers
@@ -460,7 +462,7 @@ class ConfigFingerprints:
         dotted: set[str] = set()
         bare: set[str] = set()
         for text in (*hooks, *map(self.macros.text, called)):
-            plain = without_tags(normalised(text), BY_JINJA)
+            plain = without_tags(text, BY_JINJA)
             names = names_in_sql(plain)
             dotted |= names[0]
             bare |= names[1]
