@@ -59,7 +59,9 @@ def main(package: str, clone: str, *tags: str) -> None:
     for tag in tags:
         digest = digest_at(package, Path(clone), tag)
         version = known[package]["digests"].get(digest)
-        known[package]["digests"][digest] = f"{version}, {tag}" if version and tag not in version.split(", ") else version or tag
+        known[package]["digests"][digest] = (
+            f"{version}, {tag}" if version and tag not in version.split(", ") else version or tag
+        )
         print(package, tag, digest)
     FILE.write_text(json.dumps(known, indent=2) + "\n", "utf-8")
 

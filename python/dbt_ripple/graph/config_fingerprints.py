@@ -19,39 +19,8 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.flow.statement_effects import UNKNOWN
 from dbt_ripple.graph.file_reads import files_read, modules_imported
-from dbt_ripple.graph.jinja import (
-    ASKS_FOR_FULL_REFRESH,
-    ASKS_WHICH_COMMAND,
-    LOOKS_AT_IT,
-    OF_COMMANDS,
-    both_branches,
-    looks_and_itself,
-    names,
-    normalised,
-    normalised_macro,
-    tags,
-    tags_name,
-    without_tags,
-)
 from dbt_ripple.graph.hook_reader import HookEffects, hook_reader
-from dbt_ripple.graph.jinja_reads import (
-    NOTHING,
-    Reads,
-    asks_the_graph,
-    every_word_of,
-    reads_of,
-    reads_of_python,
-    types_in_graph,
-)
-from dbt_ripple.graph.macros import (
-    CALLS_BY_NAME,
-    OWN,
-    Macros,
-    dispatched,
-    environment_in,
-    environment_in_python,
-    variables_in,
-)
+from dbt_ripple.graph.macros import OWN, Macros, dispatched, environment_in_python
 from dbt_ripple.graph.node_properties import (
     KEEPING_ROWS,
     constraints,
@@ -63,6 +32,24 @@ from dbt_ripple.graph.node_properties import (
     read_of,
     run_with,
     written_by_declaration,
+)
+from dbt_ripple.jinja.facts import Facts, calls_any_macro, facts_of
+from dbt_ripple.jinja.facts import asks as asks_of
+from dbt_ripple.jinja.reads import (
+    NOTHING,
+    Reads,
+    asks_the_graph,
+    every_word_of,
+    reads_of,
+    reads_of_python,
+    types_in_graph,
+)
+from dbt_ripple.jinja.text import (
+    branches,
+    normalised,
+    normalised_macro,
+    outside_of_branches,
+    without_tags,
 )
 
 OF_COLUMNS: Final = ("unique_key", "updated_at", "check_cols")
@@ -90,10 +77,15 @@ _READ: Final = re.compile(
 )
 
 
-_NAMES_A_RELATION: Final = re.compile(
-    r"\{\{-?\s*(?:this(?:\.\w+)?|target\.\w+|(?:ref|source)\([^(){}]*\))\s*-?\}\}"
+_LOOKS_AT_IT: Final = frozenset(
+    """
+    context get_columns_in_relation get_relation load_cached_relation load_relation run_query statement
+    """.split()
 )
-_MAKES_WORDS: Final = re.compile(r"\{[{%]")
+"""Names by which a text queries the warehouse by itself."""
+
+_ASKS_NOTHING: Final = frozenset({"dispatch", "quote", "type"})
+"""Of ``adapter``, what needs no warehouse."""
 
 
 class ConfigFingerprints:
@@ -106,9 +98,7 @@ class ConfigFingerprints:
         self._of_types: dict[
             frozenset[str] | None, tuple[list[tuple[str, Node]], frozenset[str]]
         ] = {}
-        self._read_everywhere: dict[
-            tuple[str, ...], tuple[Reads, frozenset[str] | None]
-        ] = {}
+        self._read_everywhere: dict[tuple[str, ...], tuple[Reads, frozenset[str] | None]] = {}
         self.hook_reader = hook_reader(macros)
         self._asking: dict[tuple[str, ...], tuple[bool, bool]] = {}
         self._may_be_other_sql: dict[str, bool] = {}
@@ -162,7 +152,7 @@ class ConfigFingerprints:
                 if config.get(name):
                     settings[name] = config[name]
         if materialized == "incremental":
-            if hidden := both_branches(node.raw_code):
+            if hidden := "\n".join(branches(node.raw_code)):
                 settings["branches"] = hidden
                 settings["branch vars"] = self.macros.variables(hidden)
                 settings["branch macros"] = self.macros.fingerprint(self.macros.named_in(hidden))
@@ -213,7 +203,7 @@ class ConfigFingerprints:
         if node.compiled_code is None or self.may_be_other_sql(node):
             return [*texts, node.raw_code]
         if node.materialized == "incremental":
-            hidden = both_branches(node.raw_code)
+            hidden = "\n".join(branches(node.raw_code))
             if not hidden and self.macros.that_ask(node.depends_on.macros):
                 hidden = node.raw_code
             texts.append(hidden)
@@ -245,32 +235,34 @@ class ConfigFingerprints:
         code = (node.raw_code, "incremental" if incremental else "", *node.depends_on.macros)
         answers = self._asking.get(code)
         if answers is None:
-            asked = [ASKS_WHICH_COMMAND]
+            asked = [Facts.asks_which_command]
             if not incremental:  # of those, `branches` are told apart
-                asked.append(ASKS_FOR_FULL_REFRESH)
-            insides = tags(node.raw_code) if tags_name(node.raw_code, OF_COMMANDS) else []
+                asked.append(Facts.asks_for_full_refresh)
             asks = any(
-                any(map(what.search, insides))
-                or bool(self.macros.that_ask(node.depends_on.macros, what))
+                asks_of(node.raw_code, what) or self.macros.that_ask(node.depends_on.macros, what)
                 for what in asked
             )
-            looks = any(tags_name(text, LOOKS_AT_IT) for text in self._texts(node))
+            looks = any(map(_looks_at_it, map(facts_of, self._texts(node))))
             answers = self._asking[code] = asks, looks
         return answers
 
     def _looks_at_itself(self, node: Node) -> bool:
-        """Whether a node may be built from other SQL where its own relation is there, or is not."""
+        """Whether a node may be built from other SQL where its own relation is there, or is not.
+
+        What queries the warehouse and names the relation that it builds may write other SQL where
+        that is not there yet, or is another. In a data test ``model`` is what is tested.
+        """
         name = node.alias or node.name
-        seen = [
-            looks_and_itself(
-                text,
-                name,
-                as_incremental=node.materialized == "incremental",
-                of_test=node.resource_type == "test",
-            )
-            for text in self._texts(node)
-        ]
-        return any(reads for reads, _ in seen) and any(itself for _, itself in seen)
+        texts = [facts_of(text) for text in self._texts(node)]
+        if node.materialized == "incremental":
+            texts[0] = facts_of(outside_of_branches(node.raw_code))
+        of_test = node.resource_type == "test"
+        return any(map(_looks_at_it, texts)) and any(
+            not facts.readable
+            or "this" in facts.words
+            or (not of_test and ("model" in facts.words or _says(facts, name)))
+            for facts in texts
+        )
 
     def _texts(self, node: Node) -> list[str]:
         """The text of a node, and of the user's macros that it calls."""
@@ -377,7 +369,10 @@ class ConfigFingerprints:
             self.naming,
         ]
         if others := [hook for hook in hooks_of(node) if hook not in self.own_hooks(node)]:
-            codes = [self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name)) for _, sql in others]
+            codes = [
+                self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name))
+                for _, sql in others
+            ]
             settings.append([[(when, normalised(sql)) for when, sql in others], codes])
         config = node.config
         if config.get("labels_from_meta") or len(hooks_in(config)) != len(hooks_of(node)):
@@ -419,11 +414,13 @@ class ConfigFingerprints:
         """A fingerprint of the user's macros that a hook runs, as far as they may run; empty for none."""
         if done.packages:
             return digest(*map(str.encode, sorted(done.called)))
-        if done.because or any(map(CALLS_BY_NAME.search, done.texts)):
+        if done.because or any(map(calls_any_macro, done.texts)):
             return self.macros.fingerprint(self.macros.named_in(sql))
         pieces = {normalised_macro(piece) for piece in done.texts[1:]}
         parts = [f"{piece}{self.macros.variables(piece)}".encode() for piece in sorted(pieces)]
-        if self.project.macro_order is not None and not self.macros.in_order.isdisjoint(done.called):
+        if self.project.macro_order is not None and not self.macros.in_order.isdisjoint(
+            done.called
+        ):
             parts.append(self.project.macro_order.encode())
         return digest(b"macros taken", *parts) if parts else b""
 
@@ -434,7 +431,7 @@ class ConfigFingerprints:
             for _, sql in self.own_hooks(node)
             for text in self.hook_reader.of(sql, node.package_name).texts
         ]
-        return any({"ref", "source", "graph"} & names(" ".join(tags(text))) for text in texts)
+        return any({"ref", "source", "graph"} & facts_of(text).words for text in texts)
 
     def unseen_variables(self, node: Node) -> tuple[set[str], set[str]]:
         """The vars and the environment variables used where compiled SQL does not show them.
@@ -446,8 +443,8 @@ class ConfigFingerprints:
         if node.resource_type == "operation" and node.package_name != OWN:
             called = self.macros.closure(self.macros.named_in(node.raw_code)) & self.macros.user
             for text in (node.raw_code, *map(self.macros.text, called)):
-                asked[0].update(variables_in(text))
-                asked[1].update(environment_in(text))
+                asked[0].update(facts_of(text).variables)
+                asked[1].update(facts_of(text).environment)
             return asked
         if node.resource_type not in _RUN or node.is_ephemeral:
             return asked
@@ -463,8 +460,8 @@ class ConfigFingerprints:
         called = self.macros.closure([*start, *run])
         texts = [*texts, *map(self.macros.text, called & self.macros.user)]
         for text in texts:
-            asked[0].update(variables_in(text))
-            asked[1].update(environment_in(text))
+            asked[0].update(facts_of(text).variables)
+            asked[1].update(facts_of(text).environment)
         if node.is_python:
             asked[1].update(environment_in_python(node.raw_code))
         return asked
@@ -484,7 +481,7 @@ class ConfigFingerprints:
                 bare |= {t.last for t in named if "." not in t.name or UNKNOWN in t.name}
                 continue
             for text in done.texts:
-                names = names_in_sql(without_tags(normalised(text), BY_JINJA))
+                names = names_in_sql(without_tags(text, BY_JINJA))
                 dotted |= names[0]
                 bare |= names[1]
         return dotted, bare
@@ -509,7 +506,7 @@ class ConfigFingerprints:
         names of columns, or make them.
         """
         return kind_of(node) in KEEPING_ROWS or any(
-            _MAKES_WORDS.search(_NAMES_A_RELATION.sub("", sql))
+            _may_make_words(facts_of(sql))
             or not self.macros.user.isdisjoint(self.macros.closure(self.macros.named_in(sql)))
             for _, sql in self.own_hooks(node)
         )
@@ -518,7 +515,7 @@ class ConfigFingerprints:
         """The words of an incremental model's branches of which one was not compiled."""
         if node.materialized != "incremental":
             return set()
-        hidden = both_branches(node.raw_code)
+        hidden = "\n".join(branches(node.raw_code))
         called = self.macros.closure(self.macros.named_in(hidden)) & self.macros.user
         return words(" ".join([hidden, *map(self.macros.text, called)]))
 
@@ -541,6 +538,39 @@ class ConfigFingerprints:
             if isinstance(check, list):
                 for name in check:
                     yield "check_cols", FILTER, str(name)
+
+
+def _looks_at_it(facts: Facts) -> bool:
+    """Whether a text queries the warehouse by itself."""
+    return (
+        not facts.readable
+        or not _LOOKS_AT_IT.isdisjoint(facts.words)
+        or any(
+            "adapter" in use.path and _ASKS_NOTHING.isdisjoint(use.path[1:2]) for use in facts.uses
+        )
+    )
+
+
+def _says(facts: Facts, name: str) -> bool:
+    """Whether a name stands in a text, but where it tells dbt what to call the node."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return name in facts.words or any(
+        of != "config" and word.search(text) for text, of in facts.texts
+    )
+
+
+_NAMES_OF_RELATIONS: Final = frozenset({"this", "target", "ref", "source"})
+
+
+def _may_make_words(facts: Facts) -> bool:
+    """Whether Jinja does anything in a hook but name relations."""
+    steps = {step for use in facts.uses for step in use.path}
+    return (
+        not facts.readable
+        or not _NAMES_OF_RELATIONS.issuperset(use.name for use in facts.uses)
+        or not steps.issuperset(facts.words)  # a filter
+        or any(of not in ("ref", "source") for _, of in facts.texts)
+    )
 
 
 def names_in_sql(text: str) -> tuple[set[str], set[str]]:

@@ -28,7 +28,7 @@ _MAY_RUN: Final = re.compile(
 """Words without which a macro runs no statement but by macros that it calls by their names."""
 
 _WORD: Final = re.compile(r"\w+")
-_QUOTES: Final = "`\"[]"
+_QUOTES: Final = '`"[]'
 
 
 class Target(NamedTuple):
@@ -191,7 +191,9 @@ class HookReader:
         macros = self.macros.macros
         if run.because is not None:  # what was not reached may run, too
             yield text
-            for unique_id in sorted(self.macros.closure(self.macros.named_in(text)) & self.macros.user):
+            for unique_id in sorted(
+                self.macros.closure(self.macros.named_in(text)) & self.macros.user
+            ):
                 if macros[unique_id].package_name != OWN:
                     yield macros[unique_id].macro_sql
             return

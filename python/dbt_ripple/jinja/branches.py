@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dbt_ripple.jinja.text import lexer
+from dbt_ripple.jinja.text import pieces
 
 
 def without_branches(text: str, taken: Collection[int]) -> str:
@@ -18,33 +18,24 @@ def without_branches(text: str, taken: Collection[int]) -> str:
         >>> without_branches("a {% if x %}b{% elif y %}c{% else %}d{% endif %} e", [2])
         'a {% if x %}{% elif y %}c{% else %}{% endif %} e'
     """
-    pieces: list[str] = []
-    block: list[str] = []
-    open_: list[tuple[str, bool]] = []
+    left: list[str] = []
+    open_: list[
+        tuple[str, bool]
+    ] = []  # each `if` and `for`, and whether what stands around it counts
     number = 0
-    counts, inside = True, False
-    for _, kind, value in lexer().tokeniter(text, None):
-        if kind == "block_begin":
-            block, inside = [], True
-        if not inside:
-            pieces += [value] * counts
-            continue
-        block.append(value)
-        if kind != "block_end":
-            continue
-        inside = False
-        words = "".join(block).strip("{%-+} \t\n\r").split(None, 1)
-        word = words[0] if words else ""
-        outside = open_[-1][1] if open_ else True
+    counts = True
+    for piece in pieces(text) or ():
+        word = piece.statement
         if word in ("if", "for"):
             open_.append((word, counts))
-            outside = counts
-        of_if = bool(open_) and open_[-1][0] == "if"
-        if word in ("if", "elif", "else") and of_if:
+        outer = open_[-1][1] if open_ else counts
+        if word in ("if", "elif", "else") and open_[-1][0] == "if":
             number += 1
-            counts = outside and number in taken
-        elif word in ("endif", "endfor") and open_:
+            counts = outer and number in taken
+            left += [piece.text] * outer
+        elif word in ("endif", "endfor"):
             counts = open_.pop()[1]
-            outside = counts
-        pieces += ["".join(block)] * (outside if word in ("if", "elif", "else", "endif") and (of_if or word == "endif") else counts)
-    return "".join(pieces)
+            left += [piece.text] * counts
+        else:
+            left += [piece.text] * counts
+    return "".join(left)

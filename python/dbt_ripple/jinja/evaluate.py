@@ -256,6 +256,5 @@ class _Functions(Mapping[str, Any]):
 
 
 def return_(value: Any = None) -> NoReturn:
-    """dbt's ``return``."""
+    """Dbt's ``return``."""
     raise _ReturnError(value)
-

@@ -238,7 +238,9 @@ class HookRunner(Runner):
                     if isinstance(given, _Relation):  # to which it may be told to write
                         self.record(_ACTS["truncate_relation"].format(given))
                 return ""
-            functions = any(callable(g) and not isinstance(g, Unknown) for g in (*args, *kwargs.values()))
+            functions = any(
+                callable(g) and not isinstance(g, Unknown) for g in (*args, *kwargs.values())
+            )
             if self.brief and not functions and macro.unique_id not in self.may_run():
                 self._skipped.add(macro.unique_id)
                 return Unknown(self.env.run)
@@ -247,7 +249,10 @@ class HookRunner(Runner):
         return call
 
     def resolved(self, name: str, package: str) -> Any:
-        if name in ("run_query", "statement") and self.by_name.get(name, {}).keys() <= self.internal:
+        if (
+            name in ("run_query", "statement")
+            and self.by_name.get(name, {}).keys() <= self.internal
+        ):
             return self._run_query if name == "run_query" else self._statement
         return super().resolved(name, package)
 
@@ -270,7 +275,9 @@ class HookRunner(Runner):
             case "exceptions":
                 return _Exceptions("exceptions", {})
             case "builtins":
-                return Named(name, {n: self.name(n, package) for n in ("ref", "source", "var", "config")})
+                return Named(
+                    name, {n: self.name(n, package) for n in ("ref", "source", "var", "config")}
+                )
             case "context":
                 return _Names(self, package)
             case "adapter":

@@ -19,7 +19,7 @@ from types import GeneratorType
 from typing import Any, Final
 
 from jinja2 import nodes
-from jinja2.runtime import LoopContext, Macro, StrictUndefined, Undefined, missing
+from jinja2.runtime import LoopContext, StrictUndefined, Undefined, missing
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
@@ -50,7 +50,9 @@ _KEEP_MARKS: Final = frozenset(
 )
 """Filters and methods that leave the words in a text as they are."""
 
-_BY_TYPE: Final = frozenset("boolean callable defined mapping none number sequence string undefined".split())
+_BY_TYPE: Final = frozenset(
+    "boolean callable defined mapping none number sequence string undefined".split()
+)
 """Tests of what a value is, whatever is in it."""
 
 _OTHER_EACH_TIME: Final = frozenset({"next", "pop", "popitem"})
@@ -249,7 +251,9 @@ class UnknownEnvironment(Environment):
     def unknown_name(
         self, hint: str | None = None, obj: Any = missing, name: str | None = None, *_: Any
     ) -> Any:
-        return Undefined(hint, obj, name)  # a name that the text has not set, or a part that is not there
+        return Undefined(
+            hint, obj, name
+        )  # a name that the text has not set, or a part that is not there
 
     def free_name(self, name: str) -> Any:
         """What stands for a name of dbt's context of which it is not known what it does."""
@@ -295,7 +299,10 @@ class UnknownEnvironment(Environment):
     def spread(self, value: Any, names: int) -> Any:
         """A value that is given to several names."""
         if isinstance(value, Unknown) or self._is_cut(value):
-            return [self.run.part_of(value, i) if isinstance(value, Unknown) else Unknown(self.run) for i in range(names)]
+            return [
+                self.run.part_of(value, i) if isinstance(value, Unknown) else Unknown(self.run)
+                for i in range(names)
+            ]
         return value
 
     def cut(self, value: Any, *of: Any) -> Any:
@@ -323,8 +330,11 @@ class UnknownEnvironment(Environment):
     def looked_up(self, obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
         if isinstance(obj, (Unknown, ReadByName)):
             return obj.part(name)
-        if isinstance(name, str) and isinstance(obj, (str, *_ITERATED)) and hasattr(obj, name) and (
-            not isinstance(obj, dict) or name not in obj
+        if (
+            isinstance(name, str)
+            and isinstance(obj, (str, *_ITERATED))
+            and hasattr(obj, name)
+            and (not isinstance(obj, dict) or name not in obj)
         ):
             return otherwise(obj, name)  # a method, see `call`
         if self._is_cut(obj) or self.is_unknown(name):
@@ -396,7 +406,9 @@ class UnknownEnvironment(Environment):
     def _require_no_functions(value: Any) -> None:
         """What is taken of a value that holds functions may be one that writes."""
         items = value.values() if isinstance(value, dict) else value
-        if isinstance(value, _ITERATED) and any(callable(i) and not isinstance(i, Unknown) for i in items):
+        if isinstance(value, _ITERATED) and any(
+            callable(i) and not isinstance(i, Unknown) for i in items
+        ):
             raise CannotTellError("which function is called")
 
     def _namespace(self, *args: Any, **kwargs: Any) -> Namespace:
@@ -444,7 +456,9 @@ class UnknownEnvironment(Environment):
 
 
 _OURS: Final = frozenset({"joined", "compare", "seen", "rounds", "spread", "cut", "loop", "reach"})
-_CHANGE: Final = frozenset("append extend insert update add setdefault clear pop popitem remove sort reverse".split())
+_CHANGE: Final = frozenset(
+    "append extend insert update add setdefault clear pop popitem remove sort reverse".split()
+)
 
 
 def _given(by_name: Mapping[str, Any]) -> Iterator[Any]:
@@ -487,7 +501,9 @@ class _Rewritten(NodeTransformer):
         self.generic_visit(node)
         left, asked = node.expr, None
         for operand in node.ops:
-            one = self._ask("compare", nodes.Const(operand.op, lineno=node.lineno), left, operand.expr)
+            one = self._ask(
+                "compare", nodes.Const(operand.op, lineno=node.lineno), left, operand.expr
+            )
             asked = one if asked is None else nodes.And(asked, one, lineno=node.lineno)
             left = operand.expr
         assert asked is not None
@@ -542,7 +558,11 @@ class _Rewritten(NodeTransformer):
         if not isinstance(node.arg, nodes.Slice):
             return node
         none = nodes.Const(None)
-        return self._ask("cut", node.node, *(each or none for each in (node.arg.start, node.arg.stop, node.arg.step)))
+        return self._ask(
+            "cut",
+            node.node,
+            *(each or none for each in (node.arg.start, node.arg.stop, node.arg.step)),
+        )
 
     def visit_Name(self, node: nodes.Name) -> nodes.Node:
         if node.name == "loop" and node.ctx == "load":
@@ -556,4 +576,9 @@ def _names_in(target: nodes.Node) -> int:
 
 
 def _flat(visited: Iterable[Any]) -> list[nodes.Node]:
-    return [n for each in visited if each is not None for n in (each if isinstance(each, list) else [each])]
+    return [
+        n
+        for each in visited
+        if each is not None
+        for n in (each if isinstance(each, list) else [each])
+    ]

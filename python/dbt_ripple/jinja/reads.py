@@ -11,18 +11,12 @@ import ast
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
-from dbt_ripple.graph.jinja import tags
+from dbt_ripple.jinja.facts import Use, facts_of
 
-_TOKEN: Final = re.compile(
-    r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<name>[A-Za-z_]\w*)|(?P<mark>==|[^\s\w])""",
-    re.S,
-)
 _WORD: Final = re.compile(r"\w+")
-_SIGNATURE: Final = re.compile(r"\s*(?:macro|materialization)\s+\w+\s*\(?(.*)\)?\s*$", re.S)
-_PARAMETER: Final = re.compile(r"(?:^|,)\s*(\w+)")
-
 _OWN: Final = frozenset({"config", "model"})
 _ALL_NODES: Final = frozenset({"graph", "results"})
 _ANYTHING: Final = frozenset({"context", "kwargs", "varargs"})
@@ -89,25 +83,69 @@ def reads_of(text: str, internal: Container[str], *, replaces_internal: bool = F
         >>> reads_of("{{ describe(model) }}", ()).everything
         True
     """
-    insides = tags(text)
-    owners = set(_OWN)
-    if replaces_internal and insides and (signature := _SIGNATURE.match(insides[0])):
-        parameters = _PARAMETER.findall(signature[1])
-        owners.update(p for p in parameters if not _NO_PROPERTY.match(p))
-        insides = insides[1:]
+    facts = facts_of(text)
+    if not facts.readable or not _ANYTHING.isdisjoint(facts.words):
+        return EVERYTHING
+    parameters = facts.parameters if replaces_internal else ()
+    owners = _OWN.union(f"%{p}" for p in parameters if not _NO_PROPERTY.match(p))
     reads = NOTHING
-    for inside in insides:
-        reads |= _read(inside, owners, internal)
+    for use in facts.uses:
+        reads |= _read(use, owners, internal)
         if reads.everything:
-            break
-    if not reads.everything:
-        reads |= _of_all_nodes(insides)
-    return reads
+            return EVERYTHING
+    # Of a text that walks over all nodes, every word may be what it asks them for.
+    return reads | every_word_of(text) if asks_the_graph(text) else reads
 
 
+def _read(use: Use, owners: frozenset[str], internal: Container[str]) -> Reads:
+    for at, name in enumerate(use.path):
+        if name not in (_OWN if at else owners):
+            continue
+        rest = use.path[at + 1 :]
+        if rest and rest[0].startswith("("):
+            return NOTHING  # it sets the config
+        steps, whole = _steps(rest)
+        meta = {("meta", steps[0])} if name == "config" and steps and not whole else set()
+        while steps and steps[0] in _OWN:
+            steps = steps[1:]
+        if not steps:
+            to = use.given_to
+            known = to.startswith("adapter.") or (to and to.rpartition(".")[2] in internal)
+            return NOTHING if known and not rest else EVERYTHING
+        if len(steps) == 1:
+            return Reads(False, frozenset(steps), frozenset(meta))
+        return Reads(False, frozenset(), frozenset({(steps[0], steps[1]), *meta}))
+    return NOTHING
+
+
+def _steps(path: tuple[str, ...]) -> tuple[list[str], bool]:
+    """The keys by which a text goes on from a name, and whether it stops where they are not told."""
+    steps: list[str] = []
+    at = 0
+    while at < len(path):
+        step = path[at]
+        call = path[at + 1] if at + 1 < len(path) else ""
+        if step == "[]":
+            return steps, True
+        if not call.startswith("("):
+            steps.append(step)
+            at += 1
+        elif step.startswith("persist_"):
+            return [*steps, "persist_docs"], False
+        elif step in _GETTERS | _META_GETTERS and call != "()":
+            steps += ["meta"] if step in _META_GETTERS else []
+            steps.append(call[2:-2])
+            at += 2
+        else:
+            return steps, True
+    return steps, False
+
+
+@cache
 def asks_the_graph(text: str) -> bool:
     """Whether a text looks at nodes by ``graph`` or ``results``, which hold all of them."""
-    return any(token["name"] in _ALL_NODES for i in tags(text) for token in _TOKEN.finditer(i))
+    facts = facts_of(text)
+    return not facts.readable or not _ALL_NODES.isdisjoint(facts.words)
 
 
 _TYPES: Final = {
@@ -123,141 +161,38 @@ _TYPES: Final = {
 }
 """The types of nodes that each part of ``graph`` holds."""
 
-_PART_OF_GRAPH: Final = re.compile(r"\bgraph\s*(?:\.\s*(\w+)|\[\s*['\"](\w+)['\"]\s*\])")
-
 
 def types_in_graph(texts: Iterable[str]) -> frozenset[str] | None:
     """The types of nodes that texts walk over by ``graph``; None where that may be any.
 
     Example:
-        >>> types_in_graph(["{% for e in graph.exposures.values() %}"]) == {"exposure"}
+        >>> types_in_graph(["{% for e in graph.exposures.values() %}{% endfor %}"]) == {"exposure"}
         True
-        >>> types_in_graph(["{% for e in graph.get('exposures') %}"]) is None
+        >>> types_in_graph(["{% for e in graph.get('exposures') %}{% endfor %}"]) is None
         True
     """
     types: set[str] = set()
     for text in texts:
-        for inside in tags(text):
-            words = [token["name"] for token in _TOKEN.finditer(inside)]
-            parts = [m[1] or m[2] for m in _PART_OF_GRAPH.finditer(inside)]
-            if "results" in words or words.count("graph") > len(parts):
+        facts = facts_of(text)
+        if not facts.readable or "results" in facts.words:
+            return None
+        for use in facts.uses:
+            if "graph" not in use.path:
+                continue
+            part = use.path[1] if use.name == "graph" and len(use.path) > 1 else ""
+            if part not in _TYPES:
                 return None
-            for part in parts:
-                if part not in _TYPES:
-                    return None
-                types |= _TYPES[part]
+            types |= _TYPES[part]
     return frozenset(types)
 
 
+@cache
 def every_word_of(text: str) -> Reads:
     """Of a text that may be handed a node: every word in it may be what it asks that for."""
-    return _every_word([token for inside in tags(text) for token in _TOKEN.finditer(inside)])
-
-
-def _of_all_nodes(insides: Iterable[str]) -> Reads:
-    """Of a text that walks over all nodes: every word in it may be what it asks them for."""
-    tokens = [token for inside in insides for token in _TOKEN.finditer(inside)]
-    words = {token["name"] for token in tokens if token["name"]}
-    if words & _ANYTHING:
+    facts = facts_of(text)
+    if not facts.readable or not _DUMPS.isdisjoint(facts.words):
         return EVERYTHING
-    if not words & _ALL_NODES:
-        return NOTHING
-    return _every_word(tokens)
-
-
-def _every_word(tokens: list[re.Match[str]]) -> Reads:
-    words = {token["name"] for token in tokens if token["name"]}
-    if words & _DUMPS:
-        return EVERYTHING
-    strings = (word for token in tokens if token["text"] for word in _WORD.findall(token["text"]))
-    return Reads(False, frozenset(words).union(strings))
-
-
-def _read(inside: str, owners: set[str], internal: Container[str]) -> Reads:
-    tokens = list(_TOKEN.finditer(inside))
-    words = [token[0] for token in tokens]
-    names: set[str] = set()
-    parts: set[tuple[str, str]] = set()
-    calls: list[str] = []
-    seen = 0  # up to where what follows an owner has been looked at
-    for i, token in enumerate(tokens):
-        word = words[i]
-        if word in ("(", "[", "{"):
-            calls.append(_called(words, i) if word == "(" else "")
-        elif word in (")", "]", "}") and calls:
-            calls.pop()
-        of_another = bool(i) and words[i - 1] == "."
-        if token["name"] not in (_OWN if of_another else owners) or (of_another and i < seen):
-            continue
-        after = words[i + 1] if i + 1 < len(words) else ""
-        if after == "(" or (after == "=" and (calls or (i and words[i - 1] == "set"))):
-            continue  # it sets the config, or is only the name of an argument
-        steps, whole, seen = _steps(words, i + 1)
-        if word == "config" and steps and not whole:
-            parts.add(("meta", steps[0]))  # where dbt looks for what is no config
-        while steps and steps[0] in _OWN:
-            steps = steps[1:]
-        if not steps:
-            if calls and (calls[-1] in internal or calls[-1].startswith("adapter.")):
-                continue
-            return EVERYTHING
-        if len(steps) == 1:
-            names.add(steps[0])
-        else:
-            parts.add((steps[0], steps[1]))
-    return Reads(False, frozenset(names), frozenset(parts))
-
-
-def _called(words: list[str], at: int) -> str:
-    """The name before a bracket that opens, with ``adapter.`` where it is a method of that."""
-    if not at or not words[at - 1].isidentifier():
-        return ""
-    of_adapter = at >= 3 and words[at - 2] == "." and words[at - 3] == "adapter"
-    return f"adapter.{words[at - 1]}" if of_adapter else words[at - 1]
-
-
-def _steps(words: list[str], at: int) -> tuple[list[str], bool, int]:
-    """The keys by which a text goes on from a name, whether it stops where they are not told, and where."""
-    steps: list[str] = []
-    while at < len(words):
-        if words[at] == "." and at + 1 < len(words):
-            name = words[at + 1]
-            if at + 2 < len(words) and words[at + 2] == "(":
-                literal = _literal(words, at + 3, (",", ")"))
-                if name in _GETTERS | _META_GETTERS and literal is not None:
-                    steps += ["meta", literal] if name in _META_GETTERS else [literal]
-                    at = _behind(words, at + 2)
-                    continue
-                if name.startswith("persist_"):
-                    return [*steps, "persist_docs"], False, at + 2
-                return steps, True, at + 2
-            steps.append(name)
-            at += 2
-        elif words[at] == "[" and (literal := _literal(words, at + 1, ("]",))) is not None:
-            steps.append(literal)
-            at += 3
-        elif words[at] == "[":
-            return steps, True, at
-        else:
-            break
-    return steps, False, at
-
-
-def _literal(words: list[str], at: int, then: tuple[str, ...]) -> str | None:
-    if at + 1 < len(words) and words[at][0] in "'\"" and words[at + 1] in then:
-        return words[at][1:-1]
-    return None
-
-
-def _behind(words: list[str], at: int) -> int:
-    """Where it goes on behind a bracket that opens."""
-    depth = 0
-    while at < len(words):
-        depth += (words[at] in "([{") - (words[at] in ")]}")
-        at += 1
-        if not depth:
-            break
-    return at
+    return Reads(False, facts.words.union(word for s in facts.strings for word in _WORD.findall(s)))
 
 
 def reads_of_python(code: str) -> Reads:
