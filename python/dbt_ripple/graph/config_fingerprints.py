@@ -441,8 +441,7 @@ class ConfigFingerprints:
         """
         asked: tuple[set[str], set[str]] = (set(), set())
         if node.resource_type == "operation" and node.package_name != OWN:
-            called = self.macros.closure(self.macros.named_in(node.raw_code)) & self.macros.user
-            for text in (node.raw_code, *map(self.macros.text, called)):
+            for text in self.hook_reader.of(node.raw_code, node.package_name).texts:
                 asked[0].update(facts_of(text).variables)
                 asked[1].update(facts_of(text).environment)
             return asked
@@ -453,12 +452,14 @@ class ConfigFingerprints:
         grows = node.materialized == "incremental"
         if not (hooks or run or grows or node.is_python):
             return asked
-        texts = self.unseen(node, hooks) if node.compiled_code or hooks else []
+        texts = self.unseen(node, []) if node.compiled_code else []
         start = [u for text in texts for u in self.macros.named_in(text)]
         if grows:
             start += self.macros.that_ask(node.depends_on.macros)
         called = self.macros.closure([*start, *run])
         texts = [*texts, *map(self.macros.text, called & self.macros.user)]
+        for _, sql in hooks:
+            texts += self.hook_reader.of(sql, node.package_name).texts
         for text in texts:
             asked[0].update(facts_of(text).variables)
             asked[1].update(facts_of(text).environment)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.statement_effects import MARK, Effects
 from dbt_ripple.graph.known_hooks import KnownMacros, known_macros
@@ -92,8 +93,16 @@ class HookReader:
         self.macros = macros
         self.dialect = dialect_of(project.metadata.adapter_type)
         self.only_written = project.hook_writes
-        self._effects: dict[tuple[str, str, bool], HookEffects] = {}
+        # Mostly, both sides of a comparison have the same macros.
+        self._effects = _effects_with(self._key(), {})
         self._statements: dict[str, Effects] = {}
+
+    def _key(self) -> bytes:
+        """A fingerprint of all that what a text does depends on."""
+        project, macros = self.macros.project, self.macros.macros
+        settings = (project.name, project.metadata.adapter_type, project.hook_writes)
+        texts = (f"{u}\n{macros[u].macro_sql}" for u in sorted(macros))
+        return digest(repr(settings).encode(), *(t.encode("utf-8", "surrogatepass") for t in texts))
 
     @cached_property
     def known(self) -> KnownMacros:
@@ -215,6 +224,20 @@ def _is_any(target: Target) -> bool:
 def _last(name: str) -> str:
     """The last part of a name, lower case and without quotes."""
     return re.split(r"\s*\.\s*", name.strip(_QUOTES + " "))[-1].strip(_QUOTES).lower()
+
+
+_Effects = dict[tuple[str, str, bool], HookEffects]
+_SIDES: Final = 4
+_effects: dict[bytes, _Effects] = {}
+
+
+def _effects_with(key: bytes, empty: _Effects) -> _Effects:
+    """What has been read with the same macros, to be added to."""
+    effects = _effects.pop(key, empty)
+    _effects[key] = effects
+    while len(_effects) > _SIDES:
+        del _effects[next(iter(_effects))]
+    return effects
 
 
 _readers: WeakKeyDictionary[Macros, HookReader] = WeakKeyDictionary()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from jinja2.runtime import Undefined, missing
@@ -47,7 +48,7 @@ _ASKS: Final = frozenset(
 """Methods of the adapter that only look."""
 
 _KEEPS: Final = frozenset(
-    "cache_added cache_dropped cache_renamed commit_if_has_connection create_schema verify_database".split()
+    "cache_added cache_dropped cache_renamed clear_transaction commit commit_if_has_connection create_schema".split()
 )
 """Methods of the adapter that give no text and keep the rows of all relations."""
 
@@ -65,6 +66,9 @@ _SAME_PLACE: Final = frozenset({"include", "quote", "render", "without_identifie
 _RELATION: Final = re.compile(r"__relation(\d+)__", re.I)
 _REFUSED: Final = re.compile(r"macro '\w+' takes (?:no keyword argument|not more than)")
 """How Jinja says that a macro has no such parameters."""
+
+_DEPTHS: Final = (1000, 3, 1)
+"""How deep macros call each other before what one gives is not looked at: less where there are too many ways."""
 
 THIS: Final = ("this",)
 
@@ -163,7 +167,7 @@ class HookRunner(Runner):
         super().__init__(macros, root, adapter, internal, self.env)
         self.known_macros = frozenset(known)
         self.may_run = may_run
-        self.brief = False
+        self.brief_below = _DEPTHS[0]
         self.places: list[Place] = []
         self._numbers: dict[Place, int] = {}
         self._values = {name: Unknown(self.env.run, name) for name in _VALUES}
@@ -174,11 +178,10 @@ class HookRunner(Runner):
 
     def run(self, text: str, package: str) -> HookRun:
         """What a text of a package runs."""
-        self.brief = False
-        run = self._run(text, package)
-        if run.because == TOO_MANY:
-            self.brief = True
+        for self.brief_below in _DEPTHS:
             run = self._run(text, package)
+            if run.because != TOO_MANY:
+                break
         return run
 
     def _run(self, text: str, package: str) -> HookRun:
@@ -238,15 +241,26 @@ class HookRunner(Runner):
                     if isinstance(given, _Relation):  # to which it may be told to write
                         self.record(_ACTS["truncate_relation"].format(given))
                 return ""
-            functions = any(
-                callable(g) and not isinstance(g, Unknown) for g in (*args, *kwargs.values())
-            )
-            if self.brief and not functions and macro.unique_id not in self.may_run():
-                self._skipped.add(macro.unique_id)
-                return Unknown(self.env.run)
+            if self.depth >= self.brief_below:
+                return self._in_brief(macro, of, args, kwargs)
             return of(*args, **kwargs)
 
         return call
+
+    def _in_brief(
+        self, macro: Macro, of: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run a macro of which it is not looked at what it gives, if it can run a statement at all."""
+        functions = (
+            g for g in (*args, *kwargs.values()) if callable(g) and not isinstance(g, Unknown)
+        )
+        if macro.unique_id not in self.may_run() and not any(functions):
+            self._skipped.add(macro.unique_id)
+            return Unknown(self.env.run)
+        for _ in self.env.run.apart():
+            with suppress(_PathEndsError):
+                of(*args, **kwargs)
+        return Unknown(self.env.run)
 
     def resolved(self, name: str, package: str) -> Any:
         if (
