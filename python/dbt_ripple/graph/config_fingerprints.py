@@ -282,7 +282,9 @@ class ConfigFingerprints:
         """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
         run = self.macros.closure(self.macros.run_by(kind_of(node))) & self.macros.user
         of_hooks = {sql for _, sql in hooks}
-        pieces = [self.project.macros[u].macro_sql for u in sorted(run) if self._reads_for_its_node(u)]
+        pieces = [
+            self.project.macros[u].macro_sql for u in sorted(run) if self._reads_for_its_node(u)
+        ]
         for text in unseen:
             if text in of_hooks:
                 pieces += self.hook_reader.of(text, node.package_name).texts
@@ -367,7 +369,10 @@ class ConfigFingerprints:
             self.naming,
         ]
         if others := [hook for hook in hooks_of(node) if hook not in self.own_hooks(node)]:
-            codes = [self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name)) for _, sql in others]
+            codes = [
+                self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name))
+                for _, sql in others
+            ]
             settings.append([[(when, normalised(sql)) for when, sql in others], codes])
         config = node.config
         if config.get("labels_from_meta") or len(hooks_in(config)) != len(hooks_of(node)):
@@ -413,7 +418,9 @@ class ConfigFingerprints:
             return self.macros.fingerprint(self.macros.named_in(sql))
         pieces = {normalised_macro(piece) for piece in done.texts[1:]}
         parts = [f"{piece}{self.macros.variables(piece)}".encode() for piece in sorted(pieces)]
-        if self.project.macro_order is not None and not self.macros.in_order.isdisjoint(done.called):
+        if self.project.macro_order is not None and not self.macros.in_order.isdisjoint(
+            done.called
+        ):
             parts.append(self.project.macro_order.encode())
         return digest(b"macros taken", *parts) if parts else b""
 

@@ -20,7 +20,7 @@ from dbt_ripple.graph.macros import OWN, Macros
 from dbt_ripple.jinja.branches import without_branches
 from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place
 
-_QUOTES: Final = "`\"[]"
+_QUOTES: Final = '`"[]'
 
 
 class Target(NamedTuple):
@@ -166,7 +166,9 @@ class HookReader:
         macros = self.macros.macros
         if run.because is not None:  # what was not reached may run, too
             yield text
-            for unique_id in sorted(self.macros.closure(self.macros.named_in(text)) & self.macros.user):
+            for unique_id in sorted(
+                self.macros.closure(self.macros.named_in(text)) & self.macros.user
+            ):
                 if macros[unique_id].package_name != OWN:
                     yield macros[unique_id].macro_sql
             return

@@ -19,11 +19,11 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.statement_effects import ANY_NAME, UNKNOWN
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.hook_reader import HookEffects, Target, hook_reader
-from dbt_ripple.jinja.text import normalised
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.jinja.hook_runs import THIS, Place
+from dbt_ripple.jinja.text import normalised
 
 
 class Hook(NamedTuple):
@@ -54,7 +54,8 @@ _RUNS: Final = re.compile(
     r"\b(?:run_query|statement|execute|drop_relation\w*|truncate_relation|rename_relation)\b"
 )
 _WRITES: Final = re.compile(
-    r"\b(?:insert|update|delete|merge|truncate\w*|copy|create|replace|drop\w*|rename\w*|alter|set)\b", re.I
+    r"\b(?:insert|update|delete|merge|truncate\w*|copy|create|replace|drop\w*|rename\w*|alter|set)\b",
+    re.I,
 )
 """Words without which no text runs a statement of its own, or writes by it."""
 

@@ -241,10 +241,16 @@ class _Functions(Mapping[str, Any]):
 
 
 def return_(value: Any = None) -> NoReturn:
-    """dbt's ``return``."""
+    """Dbt's ``return``."""
     raise _ReturnError(value)
 
 
 __all__ = [
-    "CannotTellError", "Environment", "Named", "ReadByName", "Runner", "Undefined", "return_"
+    "CannotTellError",
+    "Environment",
+    "Named",
+    "ReadByName",
+    "Runner",
+    "Undefined",
+    "return_",
 ]

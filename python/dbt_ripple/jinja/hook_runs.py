@@ -220,7 +220,10 @@ class HookRunner(Runner):
         return call
 
     def resolved(self, name: str, package: str) -> Any:
-        if name in ("run_query", "statement") and self.by_name.get(name, {}).keys() <= self.internal:
+        if (
+            name in ("run_query", "statement")
+            and self.by_name.get(name, {}).keys() <= self.internal
+        ):
             return self._run_query if name == "run_query" else self._statement
         return super().resolved(name, package)
 
@@ -243,7 +246,9 @@ class HookRunner(Runner):
             case "exceptions":
                 return _Exceptions("exceptions", {})
             case "builtins":
-                return Named(name, {n: self.name(n, package) for n in ("ref", "source", "var", "config")})
+                return Named(
+                    name, {n: self.name(n, package) for n in ("ref", "source", "var", "config")}
+                )
             case "context":
                 return _Names(self, package)
             case "adapter":

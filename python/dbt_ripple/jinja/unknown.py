@@ -19,7 +19,7 @@ from types import GeneratorType
 from typing import Any, Final
 
 from jinja2 import nodes
-from jinja2.runtime import LoopContext, Macro, StrictUndefined, Undefined, missing
+from jinja2.runtime import LoopContext, StrictUndefined, Undefined, missing
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
@@ -47,7 +47,9 @@ _KEEP_MARKS: Final = frozenset(
 )
 """Filters and methods that leave the words in a text as they are."""
 
-_BY_TYPE: Final = frozenset("boolean callable defined mapping none number sequence string undefined".split())
+_BY_TYPE: Final = frozenset(
+    "boolean callable defined mapping none number sequence string undefined".split()
+)
 """Tests of what a value is, whatever is in it."""
 
 _OTHER_EACH_TIME: Final = frozenset({"next", "pop", "popitem"})
@@ -295,8 +297,11 @@ class UnknownEnvironment(Environment):
     def looked_up(self, obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
         if isinstance(obj, (Unknown, ReadByName)):
             return obj.part(name)
-        if isinstance(name, str) and isinstance(obj, (str, *_ITERATED)) and hasattr(obj, name) and (
-            not isinstance(obj, dict) or name not in obj
+        if (
+            isinstance(name, str)
+            and isinstance(obj, (str, *_ITERATED))
+            and hasattr(obj, name)
+            and (not isinstance(obj, dict) or name not in obj)
         ):
             return otherwise(obj, name)  # a method, see `call`
         if self._is_cut(obj) or self.is_unknown(name):
@@ -368,7 +373,9 @@ class UnknownEnvironment(Environment):
     def _require_no_functions(value: Any) -> None:
         """What is taken of a value that holds functions may be one that writes."""
         items = value.values() if isinstance(value, dict) else value
-        if isinstance(value, _ITERATED) and any(callable(i) and not isinstance(i, Unknown) for i in items):
+        if isinstance(value, _ITERATED) and any(
+            callable(i) and not isinstance(i, Unknown) for i in items
+        ):
             raise CannotTellError("which function is called")
 
     def _namespace(self, *args: Any, **kwargs: Any) -> Namespace:
@@ -416,7 +423,9 @@ class UnknownEnvironment(Environment):
 
 
 _OURS: Final = frozenset({"joined", "compare", "seen", "rounds", "loop", "reach"})
-_CHANGE: Final = frozenset("append extend insert update add setdefault clear pop popitem remove sort reverse".split())
+_CHANGE: Final = frozenset(
+    "append extend insert update add setdefault clear pop popitem remove sort reverse".split()
+)
 
 
 def _given(by_name: Mapping[str, Any]) -> Iterator[Any]:
@@ -459,7 +468,9 @@ class _Rewritten(NodeTransformer):
         self.generic_visit(node)
         left, asked = node.expr, None
         for operand in node.ops:
-            one = self._ask("compare", nodes.Const(operand.op, lineno=node.lineno), left, operand.expr)
+            one = self._ask(
+                "compare", nodes.Const(operand.op, lineno=node.lineno), left, operand.expr
+            )
             asked = one if asked is None else nodes.And(asked, one, lineno=node.lineno)
             left = operand.expr
         assert asked is not None
@@ -510,4 +521,9 @@ class _Rewritten(NodeTransformer):
 
 
 def _flat(visited: Iterable[Any]) -> list[nodes.Node]:
-    return [n for each in visited if each is not None for n in (each if isinstance(each, list) else [each])]
+    return [
+        n
+        for each in visited
+        if each is not None
+        for n in (each if isinstance(each, list) else [each])
+    ]
