@@ -164,11 +164,7 @@ class Hooks:
             writes |= relations
             anything = anything or not relations
         for package in done.packages:
-            writes |= {
-                self.names.canonical.get(u, u)
-                for u, n in self.project.nodes.items()
-                if n.package_name == package and n.resource_type in RELATIONS and not n.is_ephemeral
-            }
+            writes |= self._relations_of(package)
         return Hook(
             owner=owner,
             text=self._text(node, sql, done),
@@ -185,11 +181,21 @@ class Hooks:
             normalised(sql).encode("utf-8", "surrogatepass"),
             self.config_fingerprints.code_of_hook(sql, done),
             self.macros.variables(sql).encode(),
-            self.config_fingerprints.read_by(sql, node),
+            self.config_fingerprints.read_by(sql, node, done),
         ]
         if done.packages:  # what they leave there may tell of all that there is
             parts.append(self._all_code())
         return digest(*parts)
+
+    def _relations_of(self, package: str) -> set[str]:
+        """The relations of a package, and those of their names, by which it may look for them."""
+        of_project = [n for n in self.project.nodes.values() if n.resource_type in RELATIONS]
+        names = {node.name for node in of_project if node.package_name == package}
+        return {
+            self.names.canonical.get(node.unique_id, node.unique_id)
+            for node in of_project
+            if node.name in names and not node.is_ephemeral
+        }
 
     # -- names --------------------------------------------------------------------------------------
 
