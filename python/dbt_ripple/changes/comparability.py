@@ -14,11 +14,12 @@ from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
 from dbt_ripple.graph.introspection import Introspection
-from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.linking.sources import where_it_is
-from dbt_ripple.graph.macros import ANY, Macros, dispatched, environment_in, project_hooks
+from dbt_ripple.graph.macros import Macros, dispatched, project_hooks
 from dbt_ripple.graph.node_properties import kind_of
+from dbt_ripple.jinja.facts import ANY, facts_of
+from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Code, Reason
 
 
@@ -157,7 +158,7 @@ def with_environment(base: Project, head: Project) -> tuple[Project, Project, bo
         for node in side.nodes.values():
             asked = settings.unseen_variables(node)[1]
             if node.resource_type == "function":
-                asked = asked | environment_in(node.raw_code)
+                asked = asked | facts_of(node.raw_code).environment
             if not names.isdisjoint(asked):
                 return base, head, True
     return base, head, False

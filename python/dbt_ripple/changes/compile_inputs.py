@@ -14,9 +14,9 @@ from dbt_ripple.artifacts import Macro, Node, Project, References
 from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.jinja import tags
-from dbt_ripple.graph.jinja_reads import reads_of
 from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
 from dbt_ripple.graph.node_properties import read_of
+from dbt_ripple.jinja.reads import reads_of
 from dbt_ripple.reasons import Code, Reason
 
 _TOKEN: Final = re.compile(

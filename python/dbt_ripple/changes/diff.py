@@ -10,10 +10,10 @@ from dbt_ripple.changes.removed_columns import Broken, MissingNames
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.query_text import QueryText, text_of_query
 from dbt_ripple.graph.config_fingerprints import OF_COLUMNS, hooks_of
-from dbt_ripple.graph.jinja import branches
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.node_properties import counted
 from dbt_ripple.graph.semantic_references import SEMANTIC, defined
+from dbt_ripple.jinja.text import branches
 from dbt_ripple.reasons import Reason
 
 

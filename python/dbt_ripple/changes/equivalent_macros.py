@@ -6,15 +6,10 @@ manifest lists (`graph.macro_evaluation`). What such a macro gives is the same w
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from dbt_ripple.artifacts import Macro, Project
-from dbt_ripple.graph.jinja import tags
 from dbt_ripple.graph.macro_evaluation import CannotTellError, Evaluator, sections_of
 from dbt_ripple.graph.macros import INTERNAL
-
-_WITHOUT_PARAMETERS: Final = re.compile(r"\s*macro\s+\w+\s*\(\s*\)\s*")
+from dbt_ripple.jinja.facts import facts_of
 
 
 def with_same_macros(base: Project, head: Project) -> tuple[Project, list[str]]:
@@ -65,5 +60,5 @@ def _can_be_evaluated(macro: Macro) -> bool:
     """Whether it is worth a try: a macro of the user's without parameters that reads ``graph``."""
     if macro.package_name in INTERNAL or "graph" not in macro.macro_sql:
         return False
-    first = tags(macro.macro_sql)[:1]
-    return bool(first) and _WITHOUT_PARAMETERS.fullmatch(first[0]) is not None
+    facts = facts_of(macro.macro_sql)
+    return facts.readable and not facts.parameters

@@ -18,8 +18,8 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.compare import Comparison
 from dbt_ripple.graph.broken_nodes import missing_without
 from dbt_ripple.graph.column_edges import edges_into
-from dbt_ripple.graph.jinja import tags, without_tags
 from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.jinja.text import pieces, without_tags
 from dbt_ripple.reasons import Code, Reason, names_missing
 
 _WORD: Final = re.compile(r"\w+")
@@ -199,7 +199,7 @@ def _lost_from_text(comparison: Comparison) -> dict[str, list[str]]:
         looks_at = now[unique_id].introspects
         if not looks_at or node.materialized not in ("table", "view"):
             continue
-        if tags(then.raw_code) != tags(node.raw_code) or (
+        if _tags(then.raw_code) != _tags(node.raw_code) or (
             _macros(comparison.base_context, then) != _macros(comparison.head_context, node)
         ):
             continue
@@ -212,6 +212,12 @@ def _lost_from_text(comparison: Comparison) -> dict[str, list[str]]:
         if gone:
             lost[unique_id] = gone
     return lost
+
+
+def _tags(text: str) -> list[str]:
+    """The tags of a text; all of it where Jinja refuses it."""
+    parts = pieces(text)
+    return [text] if parts is None else [part.text for part in parts if part.kind != "data"]
 
 
 def _macros(context: ProjectContext, node: Node) -> dict[str, str]:

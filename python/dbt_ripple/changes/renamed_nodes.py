@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
-from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.linking.sources import where_it_is
+from dbt_ripple.jinja.text import normalised
 
 
 def with_names_of_head(base: Project, head: Project) -> tuple[Project, Project]:

@@ -16,17 +16,18 @@ All else may be mended by what changed around the node: it is not in the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
+
+from jinja2 import nodes
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.graph.config_fingerprints import hooks_of
-from dbt_ripple.graph.hook_statements import arguments_in
-from dbt_ripple.graph.jinja import Tag, tagged
-from dbt_ripple.graph.jinja_branches import KnownValues, given_to
 from dbt_ripple.graph.macros import INTERNAL, Macros
+from dbt_ripple.jinja.facts import facts_of, facts_of_tree
+from dbt_ripple.jinja.text import tree_of
 
 _IN_MACRO: Final = re.compile(r"^\s*> (?:in|called by) macro (\w+) \((.*)\)\s*$", re.M)
 _IN_MODEL: Final = re.compile(r"^\s*> called by (?:model|snapshot) (\w+) \(", re.M)
@@ -42,22 +43,10 @@ _MAKES: Final = re.compile(
 _OF_ENGINE: Final = frozenset({"duckdb"})
 """Adapters whose engine's words are known to mean what `_PARSER` and `_NO_FUNCTION` say."""
 
-_STATEMENT: Final = re.compile(r"\s*(\w+)\b(.*)", re.S)
-_CALLS: Final = re.compile(r"\s*(?:set\s+\w+\s*=\s*|do\s+)?(\w+)\([^()]*\)\s*", re.S)
-"""A tag that is one call and nothing else."""
-_OPENS: Final = frozenset({"if", "for", "call", "filter", "macro"})
-_STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
-_NAME: Final = re.compile(r"(?<![\w.])(?<!\.\s)([A-Za-z_]\w*)(?P<set>\s*=(?!=))?")
-_AFTER_A_BAR: Final = re.compile(r"\|\s*\w+")
-_AFTER_IS: Final = re.compile(r"\bis\s+(?:not\s+)?\w+")
-_CONFIG: Final = re.compile(r"\bconfig\s*\.\s*(?:get|require)\s*\(")
-_RAISES: Final = re.compile(r"\bexceptions\s*\.\s*raise_compiler_error\s*\(")
-_WORDS: Final = frozenset(
-    """
-    and do elif else endfor endif endmacro endset false for if in is loop macro namespace none not or
-    range return set true False None True
-    """.split()
+_ONLY_CONFIG: Final = frozenset(
+    [("config", "get"), ("config", "require"), ("exceptions", "raise_compiler_error")]
 )
+_SAME_EVERYWHERE: Final = frozenset({"loop", "namespace", "range", "return"})
 """What in Jinja is the same wherever it is rendered."""
 
 
@@ -160,17 +149,13 @@ def _config_is_refused(base: Project, head: Project, then: Node, now: Node, mess
     if not materialization.name.startswith(f"materialization_{now.materialized}_"):
         return False
     inwards = inner[::-1]
-    parameters = _handed_over_always(materialization.macro_sql, inwards[0])
+    known = _handed_over(materialization.macro_sql, inwards[0])
     callees = [*(macro.name for macro in inwards[1:]), None]
     for macro, callee in zip(inwards, callees, strict=True):
-        if parameters is None or not _reads_only_config(macro.macro_sql, callee, parameters):
+        if known is None or not _reads_only_config(macro.macro_sql, callee, known):
             return False
-        parameters = ALL
+        known = _ANY
     return True
-
-
-ALL: Final[KnownValues] = {"*": ""}
-"""What is handed over by what reads the config only."""
 
 
 def _only_one(base: Project, head: Project, name: str, path: str) -> Macro | None:
@@ -181,80 +166,70 @@ def _only_one(base: Project, head: Project, name: str, path: str) -> Macro | Non
     return now[0] if now[0].original_file_path.replace("\\", "/") == path else None
 
 
-def _handed_over_always(text: str, callee: Macro) -> KnownValues | None:
-    """What a materialization hands to a macro that it calls whatever it finds; None where it may not."""
-    handed_over: KnownValues | None = None
-    open_ = 0
-    for tag in _inside(text):
-        statement = _STATEMENT.match(tag.inside) if tag.kind == "{%" else None
-        word = statement[1] if statement is not None else ""
-        plain = _STRING.sub("''", tag.inside)
-        if word in _OPENS or (word == "set" and "=" not in plain):
-            open_ += 1
-        elif word.startswith("end"):
-            open_ -= 1
-        if handed_over is None and re.search(r"\breturn\b", plain):
+def _handed_over(text: str, callee: Macro) -> frozenset[str] | None:
+    """The parameters of a macro that a materialization gives literals, whatever it finds; None where it may not call it."""
+    macro = _macro(text)
+    for statement in macro.body if macro is not None else ():
+        names = {name.name for name in statement.find_all(nodes.Name)}
+        if callee.name in names:
+            calls = [c for c in statement.find_all(nodes.Call) if _called(c) == callee.name]
+            if len(calls) != 1 or not _is_the_call(statement, calls[0]):
+                return None
+            parameters = facts_of(callee.macro_sql).parameters
+            given = dict(zip(parameters, calls[0].args, strict=False))
+            given |= {keyword.key: keyword.value for keyword in calls[0].kwargs}
+            return frozenset(
+                p for p in parameters if isinstance(given.get(p, nodes.Const(None)), nodes.Const)
+            )
+        if "return" in names:
             return None  # it may end before
-        if re.search(rf"\b{callee.name}\b", plain) is None:
-            continue
-        call = _CALLS.fullmatch(tag.inside)
-        if open_ or call is None or call[1] != callee.name:
-            return None
-        handed = given_to(callee.macro_sql, arguments_in(tag.inside, call.end(1) + 1), {})
-        if handed_over is not None and handed != handed_over:
-            return None
-        handed_over = handed
-    return handed_over
+    return None
 
 
-def _reads_only_config(text: str, callee: str | None, known_parameters: KnownValues) -> bool:
-    """Whether all that a macro reads up to its last call of another is known, or config.
+def _reads_only_config(text: str, callee: str | None, known: frozenset[str]) -> bool:
+    """Whether all that a macro reads up to its last call of another is config, literals or known.
 
     Args:
         text: of the macro.
         callee: the macro that it calls; without one, to its end.
-        known_parameters: its parameters whose values are; `ALL` for all.
+        known: its parameters whose values are; `_ANY` for all.
     """
-    all_tags = list(tagged(text))
-    signature = next((t for t in all_tags if re.match(r"\s*macro\b", t.inside)), None)
-    if signature is None:
+    macro = _macro(text)
+    if macro is None:
         return False
-    begin = signature.inside.find("(") + 1
-    parameters = {p.partition("=")[0].strip() for p in arguments_in(signature.inside, begin)}
-    read = list(_inside(text))
+    body = macro.body
     if callee is not None:
-        places = [i for i, tag in enumerate(read) if re.search(rf"\b{callee}\b", tag.inside)]
-        if not places:
-            return False
-        read = read[: places[-1] + 1]
-    allowed = {*_WORDS, *(parameters if known_parameters is ALL else known_parameters)}
-    if callee is not None:
-        allowed.add(callee)
-    allowed |= _set_in(read) - parameters
-    return all(_words_of(tag) <= allowed for tag in read)
+        calls = [
+            at for at, s in enumerate(body) if callee in {n.name for n in s.find_all(nodes.Name)}
+        ]
+        body = body[: max(calls, default=-1) + 1]
+    macro = nodes.Macro(macro.name, macro.args, macro.defaults, body)
+    facts = facts_of_tree(nodes.Template([macro]))
+    handed = facts.parameters if known is _ANY else known
+    unknown = set(facts.parameters).difference(handed)
+    return bool(body) and all(
+        use.name.lstrip("%") in facts.sets - unknown
+        or use.name in (callee, "", *_SAME_EVERYWHERE)
+        or use.path[:2] in _ONLY_CONFIG
+        for use in facts.uses
+    )
 
 
-def _inside(text: str) -> Iterator[Tag]:
-    """The tags of a macro without those that it stands in."""
-    for tag in tagged(text):
-        if not re.match(r"\s*(?:end)?(?:macro|materialization)\b", tag.inside):
-            yield tag
+def _macro(text: str) -> nodes.Macro | None:
+    tree = tree_of(text)
+    return next(tree.find_all(nodes.Macro), None) if tree is not None else None
 
 
-def _set_in(tags: Iterable[Tag]) -> set[str]:
-    """The names that a text sets itself."""
-    names: set[str] = set()
-    for tag in tags:
-        statement = re.match(r"\s*(?:set|for)\s+([\w\s,]+?)\s*(?:=|\bin\b|$)", tag.inside)
-        if tag.kind == "{%" and statement is not None:
-            names.update(re.findall(r"\w+", statement[1]))
-    return names
+def _is_the_call(statement: nodes.Node, call: nodes.Call) -> bool:
+    """Whether a statement is this call and nothing else, so that no branch leaves it out."""
+    if isinstance(statement, nodes.Output):
+        return any(part is call for part in statement.nodes)
+    return isinstance(statement, nodes.Assign | nodes.ExprStmt) and statement.node is call
 
 
-def _words_of(tag: Tag) -> set[str]:
-    """The names that a tag reads, without attributes, filters, tests and keywords of calls."""
-    plain = _STRING.sub("''", tag.inside)
-    for harmless in (_CONFIG, _RAISES):
-        plain = harmless.sub("(", plain)
-    plain = _AFTER_IS.sub(" ", _AFTER_A_BAR.sub(" ", plain))
-    return {match[1] for match in _NAME.finditer(plain) if not match["set"]}
+def _called(call: nodes.Call) -> str:
+    return call.node.name if isinstance(call.node, nodes.Name) else ""
+
+
+_ANY: Final = frozenset({"*"})
+"""All that a macro is given, where what gives it has read config alone."""

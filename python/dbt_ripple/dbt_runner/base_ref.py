@@ -44,8 +44,8 @@ from dbt_ripple.changes.dbt_vars import vars_by_name, warning_flags
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.file_reads import files_read, modules_imported
-from dbt_ripple.graph.macros import ANY
 from dbt_ripple.graph.target_folder import sources_of_catalog
+from dbt_ripple.jinja.facts import ANY
 from dbt_ripple.tuning import interrupted_by_term
 
 PROJECT_FILE: Final = "dbt_project.yml"

@@ -31,7 +31,6 @@ from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import words
 from dbt_ripple.graph.hypothetical import BuiltElsewhere, HypotheticalChange, Supposed
-from dbt_ripple.graph.jinja import both_branches, normalised
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode
@@ -41,6 +40,7 @@ from dbt_ripple.graph.query_cache import QueryCache
 from dbt_ripple.graph.relations import RELATIONS, LinkedNode, why_unreadable
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import engine_refuses, reads_stored, without_words
+from dbt_ripple.jinja.text import branches, normalised
 from dbt_ripple.reasons import Code, Reason
 
 RUNS_ITS_QUERY: Final = frozenset(
@@ -201,9 +201,9 @@ class BrokenNodeFinder(LinkingMode):
         if self.context.macros.that_ask(node.depends_on.macros):
             return True
         if self.by_text_alone or not _USED_WRONGLY.isdisjoint(problems):
-            return bool(both_branches(node.raw_code))
+            return bool(branches(node.raw_code))
         plain = name.rpartition(".")[2].lower()
-        hidden = _WORD.findall(both_branches(node.raw_code).lower())
+        hidden = _WORD.findall(" ".join(branches(node.raw_code)).lower())
         return plain in hidden and hidden.count(plain) >= _WORD.findall(
             normalised(node.raw_code).lower()
         ).count(plain)

@@ -18,39 +18,8 @@ from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.file_reads import files_read, modules_imported
-from dbt_ripple.graph.jinja import (
-    ASKS_FOR_FULL_REFRESH,
-    ASKS_WHICH_COMMAND,
-    LOOKS_AT_IT,
-    OF_COMMANDS,
-    both_branches,
-    looks_and_itself,
-    names,
-    normalised,
-    normalised_macro,
-    tags,
-    tags_name,
-    without_tags,
-)
 from dbt_ripple.graph.jinja_branches import texts_taken
-from dbt_ripple.graph.jinja_reads import (
-    NOTHING,
-    Reads,
-    asks_the_graph,
-    every_word_of,
-    reads_of,
-    reads_of_python,
-    types_in_graph,
-)
-from dbt_ripple.graph.macros import (
-    CALLS_BY_NAME,
-    OWN,
-    Macros,
-    dispatched,
-    environment_in,
-    environment_in_python,
-    variables_in,
-)
+from dbt_ripple.graph.macros import OWN, Macros, dispatched, environment_in_python
 from dbt_ripple.graph.node_properties import (
     KEEPING_ROWS,
     constraints,
@@ -62,6 +31,23 @@ from dbt_ripple.graph.node_properties import (
     read_of,
     run_with,
     written_by_declaration,
+)
+from dbt_ripple.jinja.facts import Facts, facts_of
+from dbt_ripple.jinja.reads import (
+    NOTHING,
+    Reads,
+    asks_the_graph,
+    every_word_of,
+    reads_of,
+    reads_of_python,
+    types_in_graph,
+)
+from dbt_ripple.jinja.text import (
+    branches,
+    normalised,
+    normalised_macro,
+    outside_of_branches,
+    without_tags,
 )
 
 OF_COLUMNS: Final = ("unique_key", "updated_at", "check_cols")
@@ -89,10 +75,15 @@ _READ: Final = re.compile(
 )
 
 
-_NAMES_A_RELATION: Final = re.compile(
-    r"\{\{-?\s*(?:this(?:\.\w+)?|target\.\w+|(?:ref|source)\([^(){}]*\))\s*-?\}\}"
+_LOOKS_AT_IT: Final = frozenset(
+    """
+    context get_columns_in_relation get_relation load_cached_relation load_relation run_query statement
+    """.split()
 )
-_MAKES_WORDS: Final = re.compile(r"\{[{%]")
+"""Names by which a text queries the warehouse by itself."""
+
+_ASKS_NOTHING: Final = frozenset({"dispatch", "quote", "type"})
+"""Of ``adapter``, what needs no warehouse."""
 
 
 class ConfigFingerprints:
@@ -158,7 +149,7 @@ class ConfigFingerprints:
                 if config.get(name):
                     settings[name] = config[name]
         if materialized == "incremental":
-            if hidden := both_branches(node.raw_code):
+            if hidden := "\n".join(branches(node.raw_code)):
                 settings["branches"] = hidden
                 settings["branch vars"] = self.macros.variables(hidden)
                 settings["branch macros"] = self.macros.fingerprint(self.macros.named_in(hidden))
@@ -209,7 +200,7 @@ class ConfigFingerprints:
         if node.compiled_code is None or self.may_be_other_sql(node):
             return [*texts, node.raw_code]
         if node.materialized == "incremental":
-            hidden = both_branches(node.raw_code)
+            hidden = "\n".join(branches(node.raw_code))
             if not hidden and self.macros.that_ask(node.depends_on.macros):
                 hidden = node.raw_code
             texts.append(hidden)
@@ -241,32 +232,33 @@ class ConfigFingerprints:
         code = (node.raw_code, "incremental" if incremental else "", *node.depends_on.macros)
         answers = self._asking.get(code)
         if answers is None:
-            asked = [ASKS_WHICH_COMMAND]
+            asked = [Facts.ask_which_command]
             if not incremental:  # of those, `branches` are told apart
-                asked.append(ASKS_FOR_FULL_REFRESH)
-            insides = tags(node.raw_code) if tags_name(node.raw_code, OF_COMMANDS) else []
-            asks = any(
-                any(map(what.search, insides))
-                or bool(self.macros.that_ask(node.depends_on.macros, what))
-                for what in asked
-            )
-            looks = any(tags_name(text, LOOKS_AT_IT) for text in self._texts(node))
+                asked.append(Facts.ask_for_full_refresh)
+            facts = facts_of(node.raw_code)
+            asks = any(what(facts) for what in asked)
+            asks = asks or any(self.macros.that_ask(node.depends_on.macros, w) for w in asked)
+            looks = any(map(_looks_at_it, map(facts_of, self._texts(node))))
             answers = self._asking[code] = asks, looks
         return answers
 
     def _looks_at_itself(self, node: Node) -> bool:
-        """Whether a node may be built from other SQL where its own relation is there, or is not."""
+        """Whether a node may be built from other SQL where its own relation is there, or is not.
+
+        What queries the warehouse and names the relation that it builds may write other SQL where
+        that is not there yet, or is another. In a data test ``model`` is what is tested.
+        """
         name = node.alias or node.name
-        seen = [
-            looks_and_itself(
-                text,
-                name,
-                as_incremental=node.materialized == "incremental",
-                of_test=node.resource_type == "test",
-            )
-            for text in self._texts(node)
-        ]
-        return any(reads for reads, _ in seen) and any(itself for _, itself in seen)
+        texts = [facts_of(text) for text in self._texts(node)]
+        if node.materialized == "incremental":
+            texts[0] = facts_of(outside_of_branches(node.raw_code))
+        of_test = node.resource_type == "test"
+        return any(map(_looks_at_it, texts)) and any(
+            not facts.readable
+            or "this" in facts.words
+            or (not of_test and ("model" in facts.words or _says(facts, name)))
+            for facts in texts
+        )
 
     def _texts(self, node: Node) -> list[str]:
         """The text of a node, and of the user's macros that it calls."""
@@ -410,7 +402,7 @@ class ConfigFingerprints:
         """
         taken = [self.taken(sql) for _, sql in hooks_of(node)]
         pieces = {normalised_macro(piece) for pieces in taken for piece in pieces}
-        if not all(taken) or any(map(CALLS_BY_NAME.search, pieces)):
+        if not all(taken) or any(facts_of(piece).calls_any_macro for piece in pieces):
             return self.macros.fingerprint(self.hook_macros(node))
         parts = (f"{piece}{self.macros.variables(piece)}".encode() for piece in sorted(pieces))
         return digest(b"macros taken", *parts)
@@ -421,7 +413,7 @@ class ConfigFingerprints:
             return False
         called = self.macros.closure(self.hook_macros(node)) & self.macros.user
         texts = [*(sql for _, sql in hooks_of(node)), *map(self.macros.text, called)]
-        return any({"ref", "source", "graph"} & names(" ".join(tags(text))) for text in texts)
+        return any({"ref", "source", "graph"} & facts_of(text).words for text in texts)
 
     def unseen_variables(self, node: Node) -> tuple[set[str], set[str]]:
         """The vars and the environment variables used where compiled SQL does not show them.
@@ -433,8 +425,8 @@ class ConfigFingerprints:
         if node.resource_type == "operation" and node.package_name != OWN:
             called = self.macros.closure(self.macros.named_in(node.raw_code)) & self.macros.user
             for text in (node.raw_code, *map(self.macros.text, called)):
-                asked[0].update(variables_in(text))
-                asked[1].update(environment_in(text))
+                asked[0].update(facts_of(text).variables)
+                asked[1].update(facts_of(text).environment)
             return asked
         if node.resource_type not in _RUN or node.is_ephemeral:
             return asked
@@ -450,8 +442,8 @@ class ConfigFingerprints:
         called = self.macros.closure([*start, *run])
         texts = [*texts, *map(self.macros.text, called & self.macros.user)]
         for text in texts:
-            asked[0].update(variables_in(text))
-            asked[1].update(environment_in(text))
+            asked[0].update(facts_of(text).variables)
+            asked[1].update(facts_of(text).environment)
         if node.is_python:
             asked[1].update(environment_in_python(node.raw_code))
         return asked
@@ -493,7 +485,7 @@ class ConfigFingerprints:
         names of columns, or make them.
         """
         return kind_of(node) in KEEPING_ROWS or any(
-            _MAKES_WORDS.search(_NAMES_A_RELATION.sub("", sql))
+            _may_make_words(facts_of(sql))
             or not self.macros.user.isdisjoint(self.macros.closure(self.macros.named_in(sql)))
             for _, sql in hooks_of(node)
         )
@@ -502,7 +494,7 @@ class ConfigFingerprints:
         """The words of an incremental model's branches of which one was not compiled."""
         if node.materialized != "incremental":
             return set()
-        hidden = both_branches(node.raw_code)
+        hidden = "\n".join(branches(node.raw_code))
         called = self.macros.closure(self.macros.named_in(hidden)) & self.macros.user
         return words(" ".join([hidden, *map(self.macros.text, called)]))
 
@@ -525,6 +517,39 @@ class ConfigFingerprints:
             if isinstance(check, list):
                 for name in check:
                     yield "check_cols", FILTER, str(name)
+
+
+def _looks_at_it(facts: Facts) -> bool:
+    """Whether a text queries the warehouse by itself."""
+    return (
+        not facts.readable
+        or not _LOOKS_AT_IT.isdisjoint(facts.words)
+        or any(
+            "adapter" in use.path and _ASKS_NOTHING.isdisjoint(use.path[1:2]) for use in facts.uses
+        )
+    )
+
+
+def _says(facts: Facts, name: str) -> bool:
+    """Whether a name stands in a text, but where it tells dbt what to call the node."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return name in facts.words or any(
+        of != "config" and word.search(text) for text, of in facts.texts
+    )
+
+
+_NAMES_OF_RELATIONS: Final = frozenset({"this", "target", "ref", "source"})
+
+
+def _may_make_words(facts: Facts) -> bool:
+    """Whether Jinja does anything in a hook but name relations."""
+    steps = {step for use in facts.uses for step in use.path}
+    return (
+        not facts.readable
+        or not _NAMES_OF_RELATIONS.issuperset(use.name for use in facts.uses)
+        or not steps.issuperset(facts.words)  # a filter
+        or any(of not in ("ref", "source") for _, of in facts.texts)
+    )
 
 
 def names_in_sql(text: str) -> tuple[set[str], set[str]]:

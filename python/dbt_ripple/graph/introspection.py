@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from jinja2 import nodes
+
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.config_fingerprints import BY_JINJA, names_in_sql
-from dbt_ripple.graph.jinja import names, tagged, tags, tags_name, without_tags
 from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, OWN, Macros, dispatched
 from dbt_ripple.graph.unnamed_reads import CATALOG
+from dbt_ripple.jinja.facts import NOTHING as UNUSED
+from dbt_ripple.jinja.facts import Facts, Use, facts_of, facts_without
+from dbt_ripple.jinja.text import without_tags
 
 
 class IntrospectedParts(IntEnum):
@@ -106,24 +110,8 @@ _INTERNAL: Final = {
 """dbt's own macros that are known to show less than their text could; ``is_incremental`` only asks
 whether the model exists."""
 
-_SIGNS: Final = (
-    "adapter",
-    "context",
-    "get_column",
-    "get_relation",
-    "graph",
-    "load_",
-    "run_query",
-    "statement",
-)
-"""One of these is in every text that queries the warehouse by itself."""
-
-_METHOD: Final = re.compile(r"\badapter\s*\.\s*(\w+)|\badapter\b(?!\s*\.)")
-_LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
-_COLUMN_VALUES: Final = re.compile(
-    r"""\bget_column_values\(\s*(?:table\s*=\s*)?ref\(\s*['"](\w+)['"]\s*\)\s*,"""
-    r"""\s*(?:column\s*=\s*)?['"](\w+)['"]\s*(?:,\s*(?:default|max_records)\s*=\s*[^,()]+)*\)"""
-)
+_WITHOUT_VALUES: Final = frozenset({"default", "max_records"})
+"""Arguments of ``get_column_values`` that say nothing of which values are asked for."""
 
 
 class Introspection:
@@ -145,40 +133,33 @@ class Introspection:
         return reads
 
     def _looks(self, raw: str, reached: Sequence[str]) -> WarehouseReads:
-        parts, exist, more = IntrospectedParts.NOTHING, False, False
-        values: tuple[tuple[str, str], ...] = ()
-        inside: str | None = None
-        signs = tags_name(raw, _SIGNS)
-        if not reached and not signs:
+        facts = facts_of(raw)
+        if not reached and facts is UNUSED:
             return NOTHING
-        insides = "\n".join(tags(raw))
-        if signs:
-            inside = insides
-            simple = [(match[1], match[2]) for match in _COLUMN_VALUES.finditer(inside)]
-            if simple:
-                values = tuple(dict.fromkeys(simple))
-                inside = _COLUMN_VALUES.sub(" ", inside)
-            parts, exist = _introspected_parts(inside)
-        words: set[str] | None = None
+        values: tuple[tuple[str, str], ...] = ()
+        if "get_column_values" in facts.words:
+            facts, values = without_column_values(raw)
+        parts, exist = _introspected_parts(facts)
+        more = False
         for unique_id in reached:
             macro = self.macros.macros.get(unique_id)
             if macro is None or unique_id == APPLY_TAGS:
                 continue
             plain = dispatched(macro.name)
             if values and macro.package_name == "dbt_utils" and plain == "get_column_values":
-                if "get_column_values" not in names(inside or ""):
+                if "get_column_values" not in facts.words:
                     continue
-            elif macro.package_name in INTERNAL and not macro.name.startswith("test_"):
-                # dbt adds what a materialization called to the manifest, once the node has run.
-                if words is None:
-                    words = names(inside if inside is not None else insides)
-                if plain not in words and macro.name not in words:
-                    continue
+            elif (
+                macro.package_name in INTERNAL
+                and not macro.name.startswith("test_")
+                and facts.words.isdisjoint((plain, macro.name))
+            ):
+                continue  # dbt notes what a materialization called, once the node has run
             of_macro, asks, asks_more = self.of_macro(unique_id)
             parts, exist, more = max(parts, of_macro), exist or asks, more or asks_more
-        if parts == IntrospectedParts.NAMES and inside is not None and names(inside) & _TYPES:
+        if parts == IntrospectedParts.NAMES and facts.words & _TYPES:
             parts = IntrospectedParts.COLUMNS
-        if exist and (more or names(inside or insides) & _OF_A_RELATION):
+        if exist and (more or facts.words & _OF_A_RELATION):
             parts = IntrospectedParts.EVERYTHING
         return WarehouseReads(parts, values, exist and parts != IntrospectedParts.EVERYTHING)
 
@@ -216,12 +197,11 @@ class Introspection:
                 if less is not None:
                     parts = max(parts, less)
                     continue
-            inside = "\n".join(_insides(macro.macro_sql))
-            words = names(inside)
-            parts_of_macro, asks = _introspected_parts(inside)
+            facts = self.macros.facts(current)
+            parts_of_macro, asks = _introspected_parts(facts)
             parts, exist = max(parts, parts_of_macro), exist or asks
-            types = types or not words.isdisjoint(_TYPES)
-            more = more or not words.isdisjoint(_OF_A_RELATION)
+            types = types or not facts.words.isdisjoint(_TYPES)
+            more = more or not facts.words.isdisjoint(_OF_A_RELATION)
             stack += macro.depends_on.macros
             stack += self.macros.users_by_name.get(dispatched(macro.name), ())
         if parts == IntrospectedParts.NAMES and types:
@@ -230,62 +210,58 @@ class Introspection:
         return parts, exist, more
 
 
-def _insides(text: str) -> list[str]:
-    """The tags of a macro, without the name ``adapter`` where that is a variable of its own.
-
-    It is from the first tag on that names it, if this sets it for all of the macro: outside of every
-    ``if`` and loop. A macro with other statements before it is left as it is.
-
-    Example:
-        >>> _insides("{% set adapter = target.type %}{% if adapter == 'x' %}")
-        [' set  = target.type ', " if  == 'x' "]
-        >>> _insides("{% if x %}{% set adapter = 1 %}{% endif %}{{ adapter }}")
-        [' if x ', ' set adapter = 1 ', ' endif ', ' adapter ']
-    """
-    insides = tags(text)
-    if "adapter" not in text or not any(map(_OWN_ADAPTER.fullmatch, insides)):
-        return insides
-    inner = 0
-    for at, tag in enumerate(tagged(text)):
-        if _ADAPTER.search(tag.inside):
-            own = _OWN_ADAPTER.fullmatch(tag.inside) if tag.kind == "{%" else None
-            if inner or own is None or _ADAPTER.search(own["value"]):
-                return insides
-            return [*insides[:at], *(_ADAPTER.sub("", later) for later in insides[at:])]
-        if tag.kind == "{%":
-            statement = _STATEMENT.match(tag.inside)
-            if statement is None:
-                return insides
-            inner += _DEPTH.get(statement[1], 0)
-    return insides
-
-
-_ADAPTER: Final = re.compile(r"\badapter\b")
-_OWN_ADAPTER: Final = re.compile(r"\s*set\s+adapter\s*=(?!=)(?P<value>.*)", re.S)
-_STATEMENT: Final = re.compile(
-    r"\s*(?:(macro|if|elif|else|endif|for|endfor|do)\b|set\s+\w+\s*=(?!=))"
-)
-_DEPTH: Final = {"if": 1, "for": 1, "endif": -1, "endfor": -1}
-
-
-def _introspected_parts(inside: str) -> tuple[IntrospectedParts, bool]:
+def _introspected_parts(facts: Facts) -> tuple[IntrospectedParts, bool]:
     """What a piece of Jinja, taken alone, may query, and whether it asks if relations exist."""
-    if not any(sign in inside for sign in _SIGNS):
-        return IntrospectedParts.NOTHING, False
-    plain = _LITERAL.sub("''", inside)
-    words = names(plain)
-    exist = not words.isdisjoint(_EXIST)
-    if words & _EVERYTHING:
-        return IntrospectedParts.EVERYTHING, exist
-    parts = (
-        IntrospectedParts.NAMES if "get_columns_in_relation" in words else IntrospectedParts.NOTHING
-    )
-    for method in _METHOD.finditer(plain):
-        if method[1] == "get_columns_in_relation":
-            parts = max(parts, IntrospectedParts.NAMES)
-        elif method[1] not in _BENIGN and method[1] != "get_relation":
+    exist = not facts.words.isdisjoint(_EXIST)
+    if not facts.readable or not facts.words.isdisjoint(_EVERYTHING):
+        return IntrospectedParts.EVERYTHING, exist or not facts.readable
+    parts = IntrospectedParts.NOTHING
+    if "get_columns_in_relation" in facts.words:
+        parts = IntrospectedParts.NAMES
+    for use in facts.uses:
+        if "adapter" in use.path and _SHOWS_NO_MORE.isdisjoint(_after(use, "adapter")):
             return IntrospectedParts.EVERYTHING, exist
-    return (IntrospectedParts.COLUMNS if parts and words & _TYPES else parts), exist
+    return (IntrospectedParts.COLUMNS if parts and facts.words & _TYPES else parts), exist
+
+
+_SHOWS_NO_MORE: Final = _BENIGN | {"get_columns_in_relation", "get_relation"}
+
+
+def _after(use: Use, name: str) -> tuple[str, ...]:
+    """The step behind a name, if there is one."""
+    at = use.path.index(name) + 1
+    return use.path[at : at + 1]
+
+
+def without_column_values(raw: str) -> tuple[Facts, tuple[tuple[str, str], ...]]:
+    """What a text uses besides calls of ``get_column_values`` for one column of one ref, and these.
+
+    Returns:
+        Its other facts; and ``(ref, column)`` of each such call.
+    """
+    values: dict[tuple[str, str], None] = {}
+
+    def is_one(call: nodes.Call) -> bool:
+        if getattr(call.node, "attr", getattr(call.node, "name", "")) != "get_column_values":
+            return False
+        named = {k.key: k.value for k in call.kwargs}
+        given = dict(zip(("table", "column", "default", "max_records"), call.args, strict=False))
+        if named.keys() & given.keys() or call.dyn_args or call.dyn_kwargs or len(call.args) > 2:
+            return False
+        given |= named
+        table, column = given.pop("table", None), given.pop("column", None)
+        if not given.keys() <= _WITHOUT_VALUES or not isinstance(column, nodes.Const):
+            return False
+        match table:
+            case nodes.Call(
+                node=nodes.Name(name="ref"), args=[nodes.Const(value=str(name))], kwargs=[]
+            ):
+                values[name, str(column.value)] = None
+                return True
+        return False
+
+    facts = facts_without(raw, is_one)
+    return facts, tuple(values)
 
 
 def _names_in(texts: Iterable[str]) -> NamesInJinja:
@@ -293,8 +269,8 @@ def _names_in(texts: Iterable[str]) -> NamesInJinja:
     bare: set[str] = set()
     catalog = columns = False
     for text in texts:
-        insides = [_REFERENCE.sub(" ", inside) for inside in tags(text)]
-        strings = [literal[0][1:-1] for inside in insides for literal in _LITERAL.finditer(inside)]
+        facts = facts_of(text)
+        strings = [text for text, of in facts.texts if of not in _REFERENCES]
         for piece in (without_tags(text, BY_JINJA), *strings):
             names = names_in_sql(piece)
             dotted |= names[0]
@@ -305,11 +281,11 @@ def _names_in(texts: Iterable[str]) -> NamesInJinja:
             if CATALOG.search(piece):
                 catalog = True
                 columns = columns or _LISTS_COLUMNS.search(piece) is not None
-        catalog = catalog or any("list_relations" in inside for inside in insides)
+        catalog = catalog or any("list_relations" in word for word in facts.words)
     return NamesInJinja(frozenset(dotted), frozenset(bare), catalog, columns)
 
 
-_REFERENCE: Final = re.compile(r"\b(?:ref|source|config|var|env_var)\s*\([^()]*\)")
+_REFERENCES: Final = frozenset({"ref", "source", "config", "var", "env_var"})
 """Calls whose strings are no names of relations, or are those of parents."""
 
 _LISTS_COLUMNS: Final = re.compile(r"\.\s*columns\b|_columns\b|pg_attribute|pragma_|pg_stats", re.I)

@@ -7,22 +7,19 @@ packages are called the *user's* here, and a user's macro may replace one of dbt
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import Final
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import DIALECTS
-from dbt_ripple.graph.jinja import (
-    ASKS_WHETHER_IT_EXISTS,
-    names,
-    normalised,
-    normalised_macro,
-    tags,
-)
-from dbt_ripple.graph.jinja_reads import NOTHING, Reads, reads_of
+from dbt_ripple.jinja.facts import ANY, Facts, facts_of
+from dbt_ripple.jinja.facts import NOTHING as UNUSED
+from dbt_ripple.jinja.reads import NOTHING, Reads, reads_of
+from dbt_ripple.jinja.text import normalised, normalised_macro
 
 INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)})
 """Packages that come with dbt and its adapters."""
@@ -56,28 +53,8 @@ _BY_NAME_AT_RUN: Final = {
 }
 """Macros that dbt looks up by a name it puts together, so that nothing in a text calls them."""
 
-ANY: Final = "*"
-"""Among names of vars: it may be any."""
-
-_ASKING: Final = {
-    function: (
-        re.compile(rf"""\b{function}\s*\(\s*(['"])([^'"\\]*)\1\s*[,)]"""),
-        re.compile(rf"\b{function}\b"),
-    )
-    for function in ("var", "env_var")
-}
-_BY_NAME: Final = ("context", "dispatch", "render")
-CALLS_BY_NAME: Final = re.compile(
-    r"\bcontext\b|\bdispatch\s*\(\s*(?!(?:macro_name\s*=\s*)?(['\"])\w+\1\s*[,)])|(?<![\w.])render\s*\("
-)
-"""What calls a macro by a name that stands in no text, or what stands in a string."""
-
-_OF_OS: Final = re.compile(r"\b(?:environ|getenv)\b")
-_OF_OS_BY_NAME: Final = re.compile(
-    r"""\b(?:environ\s*(?:\[|\.\s*get\s*\()|getenv\s*\()\s*(['"])(\w+)\1\s*[\],)]"""
-)
-_IMPORTED_OF_OS: Final = re.compile(r"\bimport\s+(?:environ|getenv)\s*$", re.M)
-_STRING: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S)
+Question = Callable[[Facts], bool]
+"""What is asked of the facts of a macro."""
 
 
 class Macros:
@@ -104,45 +81,68 @@ class Macros:
         self._materializations: dict[str, tuple[frozenset[str], bytes]] = {}
         self._reads: dict[str, Reads] = {}
         self._texts: dict[str, str] = {}
-        self._asks: dict[tuple[str, re.Pattern[str]], bool] = {}
-        self._calls_any: dict[str, bool] = {}
+        self._asks: dict[tuple[str, Question], bool] = {}
+        self._calls: dict[str, tuple[str, ...]] = {}
+        self._closures: dict[frozenset[str], frozenset[str]] = {}
+        self._fingerprints: dict[frozenset[str], bytes] = {}
+        self._reads_of: dict[frozenset[str], Reads] = {}
 
-    def closure(self, start: Iterable[str]) -> set[str]:
+    def closure(self, start: Iterable[str]) -> frozenset[str]:
         """The macros that these call, by unique_id, themselves included.
 
         A call of a name may also land at a user's macro of that name, dispatched or not, and a call
         by a name that is put together at any user's macro.
         """
-        unique_ids: set[str] = set()
-        stack = list(start)
-        while stack:
-            unique_id = stack.pop()
-            macro = self.macros.get(unique_id)
-            if macro is None or unique_id in unique_ids:
-                continue
-            unique_ids.add(unique_id)
-            stack += macro.depends_on.macros
-            stack += self.users_by_name.get(dispatched(macro.name), ())
-            if unique_id in self.user and self._calls_any_macro(unique_id):
-                stack += self.user - unique_ids
-        return unique_ids
+        key = frozenset(start)
+        found = self._closures.get(key)
+        if found is None:
+            unique_ids: set[str] = set()
+            stack = list(key)
+            while stack:
+                unique_id = stack.pop()
+                if unique_id in unique_ids or unique_id not in self.macros:
+                    continue
+                unique_ids.add(unique_id)
+                stack += self._called_by(unique_id)
+            found = self._closures[key] = frozenset(unique_ids)
+        return found
 
-    def _calls_any_macro(self, unique_id: str) -> bool:
-        calls_any = self._calls_any.get(unique_id)
-        if calls_any is None:
+    def _called_by(self, unique_id: str) -> tuple[str, ...]:
+        """What a macro calls itself."""
+        called = self._calls.get(unique_id)
+        if called is None:
             macro = self.macros[unique_id]
-            any_macro = macro.package_name != OWN and calls_any_macro(macro.macro_sql)
-            calls_any = self._calls_any[unique_id] = any_macro
-        return calls_any
+            called = (
+                *macro.depends_on.macros,
+                *self.users_by_name.get(dispatched(macro.name), ()),
+            )
+            if unique_id in self.user and macro.package_name != OWN:
+                called += (*self.user,) if self.facts(unique_id).calls_any_macro else ()
+            self._calls[unique_id] = called
+        return called
+
+    def facts(self, unique_id: str) -> Facts:
+        """What a macro uses."""
+        return facts_of(self.macros[unique_id].macro_sql)
+
+    def texts_of(self, start: Iterable[str]) -> list[str]:
+        """As they are written, the user's macros among those and what they call, but our own package's."""
+        user = sorted(self.closure(start) & self.user)
+        return [m.macro_sql for m in map(self.macros.__getitem__, user) if m.package_name != OWN]
 
     def fingerprint(self, start: Iterable[str]) -> bytes:
         """Of the texts of the user's macros among those and what they call; empty for none."""
-        reached = sorted(self.closure(start) & self.user)
+        key = self.closure(start) & self.user
+        if key not in self._fingerprints:
+            self._fingerprints[key] = self._fingerprint(sorted(key))
+        return self._fingerprints[key]
+
+    def _fingerprint(self, reached: list[str]) -> bytes:
         if not reached:
             return b""
-        texts = map(self.text, reached)
         parts = [
-            f"{u}\n{t}{self.variables(t)}".encode() for u, t in zip(reached, texts, strict=True)
+            f"{u}\n{self.text(u)}{self.variables(self.macros[u].macro_sql)}".encode()
+            for u in reached
         ]
         if self.project.macro_order is not None and not self.in_order.isdisjoint(reached):
             parts.append(self.project.macro_order.encode())
@@ -174,24 +174,20 @@ class Macros:
 
         Each with its value here; empty for none.
         """
-        return self._values(self.project.variables, text, variables_in) + self._values(
-            self.project.environment, text, environment_in
+        return self._values(self.project.variables, text, "variables") + self._values(
+            self.project.environment, text, "environment"
         )
 
     def variables_of(self, node: Node) -> str:
         """As `variables`, of a node's code in its language."""
         if not node.is_python:
             return self.variables(node.raw_code)
-        return self._values(self.project.environment, node.raw_code, environment_in_python)
+        environment = self.project.environment
+        return _used(environment, environment_in_python(node.raw_code)) if environment else ""
 
     @staticmethod
-    def _values(
-        values: dict[str, str] | None, text: str, names_in: Callable[[str], set[str]]
-    ) -> str:
-        if not values or not (names := names_in(text)):
-            return ""
-        used = {n: v for n, v in values.items() if n in names or n == ANY or ANY in names}
-        return repr(sorted(used.items())) if used else ""
+    def _values(values: dict[str, str] | None, text: str, kind: str) -> str:
+        return _used(values, getattr(facts_of(text), kind)) if values else ""
 
     def text(self, unique_id: str) -> str:
         """The text of a macro, without what is no more than layout or a comment."""
@@ -202,30 +198,29 @@ class Macros:
 
     def named_in(self, text: str) -> list[str]:
         """The user's macros that a piece of Jinja names; all of them where it calls by another's name."""
-        if not self.user:
+        facts = facts_of(text)
+        if facts is UNUSED or not self.user:
             return []
-        if calls_any_macro(text):
+        if facts.calls_any_macro:
             return sorted(self.user)
-        words = names(" ".join(tags(text)))
-        return [u for name in sorted(words) for u in self.users_by_name.get(name, ())]
+        return [u for name in sorted(facts.words) for u in self.users_by_name.get(name, ())]
 
     def that_ask(
-        self, start: Iterable[str], what: re.Pattern[str] = ASKS_WHETHER_IT_EXISTS
+        self, start: Iterable[str], what: Question = Facts.ask_whether_it_exists
     ) -> list[str]:
         """Those of the user's macros that ask for something, themselves or further.
 
         Args:
             start: macros by unique_id.
-            what: how that is written; whether the model exists, by default.
+            what: a question to their facts.
         """
         asking = []
         for unique_id in start:
             if unique_id in self.user:
                 asks = self._asks.get((unique_id, what))
                 if asks is None:
-                    asks = self._asks[unique_id, what] = any(
-                        what.search(self.text(u)) for u in self.closure([unique_id]) & self.user
-                    )
+                    reached = self.closure([unique_id]) & self.user
+                    asks = self._asks[unique_id, what] = any(what(self.facts(u)) for u in reached)
                 if asks:
                     asking.append(unique_id)
         return asking
@@ -262,7 +257,7 @@ class Macros:
         These are looked up by name, as ``create_schema`` is, and so is what no macro calls, as far as
         is known. What only writes SQL into compiled code, or a name, shows there.
         """
-        called: set[str] | None = None
+        called: frozenset[str] | None = None
         macros = []
         for unique_id in sorted(self.user):
             name = dispatched(self.macros[unique_id].name)
@@ -287,9 +282,13 @@ class Macros:
 
     def reads(self, start: Iterable[str]) -> Reads:
         """What of a node's properties the user's macros among those read, and what they call."""
-        reads = NOTHING
-        for unique_id in self.closure(start) & self.user:
-            reads |= self.read_by(unique_id)
+        key = self.closure(start) & self.user
+        reads = self._reads_of.get(key)
+        if reads is None:
+            reads = NOTHING
+            for unique_id in key:
+                reads |= self.read_by(unique_id)
+            self._reads_of[key] = reads
         return reads
 
     def read_by(self, unique_id: str) -> Reads:
@@ -308,52 +307,10 @@ class Macros:
         return reads
 
 
-def calls_any_macro(text: str) -> bool:
-    """Whether a text calls macros by names that do not stand in it as such, or renders other Jinja.
-
-    Example:
-        >>> calls_any_macro("{{ context['tidy_' ~ target.name]() }}")
-        True
-        >>> calls_any_macro("{{ adapter.dispatch('tidy', 'shop')() }} {{ this.render() }}")
-        False
-    """
-    if not any(word in text for word in _BY_NAME):
-        return False
-    return any(map(CALLS_BY_NAME.search, tags(text)))
-
-
-def variables_in(text: str) -> set[str]:
-    """The names of the vars that the Jinja of a text uses; ``ANY`` where it puts a name together.
-
-    Example:
-        >>> sorted(variables_in("{{ var('from') }} {% if var( 'deep', 1) %} var('not')"))
-        ['deep', 'from']
-        >>> variables_in("{{ var('of_' ~ name) }}") == {ANY}
-        True
-    """
-    return _asked_for(text, "var")
-
-
-def environment_in(text: str) -> set[str]:
-    """As `variables_in`, of the environment variables.
-
-    Example:
-        >>> environment_in("{{ env_var('DBT_USER', 'me') }} {{ var('x') }}")
-        {'DBT_USER'}
-    """
-    return _asked_for(text, "env_var")
-
-
-def _asked_for(text: str, function: str) -> set[str]:
-    names: set[str] = set()
-    by_name, at_all = _ASKING[function]
-    for inside in tags(text) if function in text else ():
-        named = by_name.findall(inside)
-        names.update(name for _, name in named)
-        plain = _STRING.sub("''", inside)
-        if len(named) < len(at_all.findall(plain)) or "context" in plain:
-            names.add(ANY)
-    return names
+def _used(values: dict[str, str], names: Collection[str]) -> str:
+    """Those of some values that are asked for by these names; empty for none."""
+    used = {n: v for n, v in values.items() if n in names or n == ANY or ANY in names}
+    return repr(sorted(used.items())) if used and names else ""
 
 
 def environment_in_python(code: str) -> set[str]:
@@ -365,11 +322,39 @@ def environment_in_python(code: str) -> set[str]:
         >>> environment_in_python("from os import environ; print(environ)") == {ANY}
         True
     """
-    asked = len(_OF_OS.findall(code))
-    named = _OF_OS_BY_NAME.findall(code)
-    imports = len(_IMPORTED_OF_OS.findall(code))
-    names = {name for _, name in named}
-    return names | {ANY} if len(named) + imports < asked else names
+    if "environ" not in code and "getenv" not in code:
+        return set()
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {ANY}
+    names: set[str] = set()
+    asked = 0
+    for node in ast.walk(tree):
+        key: ast.expr | None = None
+        match node:
+            case ast.Attribute(attr="environ" | "getenv") | ast.Name(id="environ" | "getenv"):
+                asked += 1
+            case ast.Subscript(value=of, slice=key) if _is_of_os(of, "environ"):
+                pass
+            case ast.Call(func=ast.Attribute(value=of, attr="get"), args=[key, *_]) if _is_of_os(
+                of, "environ"
+            ):
+                pass
+            case ast.Call(func=of, args=[key, *_]) if _is_of_os(of, "getenv"):
+                pass
+            case ast.Constant(value="environ" | "getenv"):
+                return {ANY}
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            names.add(key.value)
+            asked -= 1
+    return names | {ANY} if asked else names
+
+
+def _is_of_os(node: ast.expr, name: str) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == name) or (
+        isinstance(node, ast.Name) and node.id == name
+    )
 
 
 def dispatched(name: str) -> str:

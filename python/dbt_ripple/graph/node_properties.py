@@ -15,9 +15,9 @@ from itertools import filterfalse
 from typing import Any, Final
 
 from dbt_ripple.artifacts import Column, Node
-from dbt_ripple.graph.jinja import argument, normalised, tags
-from dbt_ripple.graph.jinja_reads import Reads
 from dbt_ripple.graph.normalized_code import type_text
+from dbt_ripple.jinja.facts import configured
+from dbt_ripple.jinja.reads import Reads
 
 DESCRIBING: Final = frozenset(
     """
@@ -318,17 +318,12 @@ def as_configured(node: Node, name: str, value: Any) -> Any:
     if isinstance(unrendered, str) and "{{" in unrendered:
         return unrendered if _BY_ENVIRONMENT.search(unrendered) else (unrendered, value)
     if name in node.raw_code:
-        for tag in tags(node.raw_code):
-            if not tag.lstrip().startswith("config") or name not in tag:
-                continue
-            written = argument(tag, name)
-            # Where the name is not found it may be in a dict that is passed on whole.
-            if _BY_TARGET.search(tag if written is None else written):
-                return normalised("{{" + (tag if written is None else written) + "}}")
+        arguments = configured(node.raw_code)
+        # Where the name is not found it may be in a dict that is passed on whole.
+        for argument in [a for a in arguments if a.name == name] or arguments:
+            if argument.by_target and argument.name in (name, ""):
+                return argument.expression
     return value
-
-
-_BY_TARGET: Final = re.compile(r"\b(?:target\s*\.|target\[|env_var\b)")
 
 
 # -- what a build does with it ----------------------------------------------------------------------

@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from dbt_ripple.artifacts import Node
-from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.jinja.text import normalised
 
 _QUOTED: Final = re.compile(r"""(?P<kept>'[^']*'|"[^"]*"|`[^`]*`)|(?P<plain>[^'"`]+|['"`])""")
 

@@ -10,12 +10,15 @@ ways.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from jinja2 import nodes
+
 from dbt_ripple.artifacts import Node
-from dbt_ripple.graph.jinja import branches, tags
 from dbt_ripple.graph.relation_names import RelationNames
+from dbt_ripple.jinja.text import branches, tree_of
 
 CATALOG: Final = re.compile(
     r"""\b(?: information_schema | pg_catalog | account_usage | pg_class | pg_attribute | pg_tables
@@ -37,18 +40,15 @@ _LISTS_FILES: Final = re.compile(
 """Table functions whose strings are values or files, never relations."""
 
 _WORD: Final = re.compile(r"\w+(?:\s*\.\s*\w+)*")
-_REFERENCE: Final = re.compile(r"\b(?:ref|source)\s*\(([^()]*)\)")
-_LOOKED_AT: Final = re.compile(
-    r"\b(?:get_columns_in_relation|get_filtered_columns_in_relation|get_column_values|star)\s*\("
-    r"\s*(?:\w+\s*=\s*)?(?:ref|source)\s*\([^()]*\)"
+_LOOK_AT_IT: Final = frozenset(
+    "get_columns_in_relation get_filtered_columns_in_relation get_column_values star".split()
 )
-"""Calls that are given a relation and do not read it in the query (rule 11 says what they show)."""
+"""What is given a relation and does not read it in the query (rule 11 says what it shows)."""
 
 _COMMENT: Final = re.compile(
     r"""(?P<kept>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)|\{\#.*?\#\}|--[^\n]*|/\*.*?\*/""",
     re.S,
 )
-_NAME: Final = re.compile(r"""(?<![\w=])['"]([^'"]+)['"]""")
 
 
 class UnnamedReads(NamedTuple):
@@ -123,23 +123,26 @@ def not_read(node: Node) -> set[str]:
     if "ref" not in raw and "source" not in raw:
         return set()
     code = _COMMENT.sub(lambda match: match["kept"] or " ", raw)
-    inside = "\n".join(tags(code))
-    hidden = branches(code) if node.materialized == "incremental" else []
-    in_branches = _counted("\n".join(tags("\n".join(hidden))))
-    looked_at = _counted("\n".join(_LOOKED_AT.findall(inside)))
-    read = _counted(_LOOKED_AT.sub(" ", inside))
-    return {
-        name
-        for name in in_branches.keys() | looked_at.keys()
-        if read.get(name, 0) <= in_branches.get(name, 0)
+    hidden = "\n".join(branches(code)) if node.materialized == "incremental" else ""
+    in_branches = sum(_references(hidden), Counter())
+    read, looked_at = _references(code)
+    return {name for name in in_branches | looked_at if read[name] <= in_branches[name]}
+
+
+def _references(text: str) -> tuple[Counter[str], Counter[str]]:
+    """How often refs and sources are named, by name: to be read, and only to be looked at."""
+    read: Counter[str] = Counter()
+    looked_at: Counter[str] = Counter()
+    tree = tree_of(text)
+    calls = list(tree.find_all(nodes.Call)) if tree is not None else []
+    only_looked_at = {
+        id(argument)
+        for call in calls
+        if getattr(call.node, "attr", getattr(call.node, "name", "")) in _LOOK_AT_IT
+        for argument in (*call.args[:1], *(keyword.value for keyword in call.kwargs[:1]))
     }
-
-
-def _counted(text: str) -> dict[str, int]:
-    """How often refs and sources are named, by name."""
-    counts: dict[str, int] = {}
-    for reference in _REFERENCE.finditer(text):
-        texts = _NAME.findall(reference[1])
-        if texts:
-            counts[texts[-1]] = counts.get(texts[-1], 0) + 1
-    return counts
+    for call in calls:
+        names = [arg.value for arg in call.args if isinstance(arg, nodes.Const)]
+        if names and getattr(call.node, "name", "") in ("ref", "source"):
+            (looked_at if id(call) in only_looked_at else read)[str(names[-1])] += 1
+    return read, looked_at

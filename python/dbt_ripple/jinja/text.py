@@ -6,12 +6,13 @@ them. A text that Jinja refuses has no tree: whoever asks about it has to take i
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
+from typing import Final, NamedTuple
 
 from jinja2 import nodes
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.ext import Extension
-from jinja2.lexer import Lexer
 from jinja2.parser import Parser
 from jinja2.sandbox import SandboxedEnvironment
 
@@ -126,12 +127,7 @@ def environment() -> DbtEnvironment:
     return DbtEnvironment()
 
 
-def lexer() -> Lexer:
-    """The lexer of that environment."""
-    return environment().lexer
-
-
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def tree_of(text: str) -> nodes.Template | None:
     """The parse tree of a text; None where Jinja refuses it. It is shared: not to be changed.
 
@@ -145,3 +141,317 @@ def tree_of(text: str) -> nodes.Template | None:
         return environment().parse(text)
     except (TemplateSyntaxError, RecursionError):
         return None
+
+
+class Piece(NamedTuple):
+    """A part of a text: what stands between two tags, or a tag.
+
+    Attributes:
+        kind: ``data``, ``{{`` or ``{%``.
+        text: what Jinja hands on of data; of a tag, its tokens with one space between them.
+        tokens: of a tag: ``(type, value)`` as Jinja's lexer calls them, without white space.
+    """
+
+    kind: str
+    text: str
+    tokens: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def statement(self) -> str:
+        """The first word of a ``{% %}``; empty for anything else."""
+        return self.tokens[0][1] if self.kind == "{%" and self.tokens else ""
+
+
+@lru_cache(maxsize=512)
+def pieces(text: str) -> tuple[Piece, ...] | None:
+    """A text as Jinja's lexer divides it, without comments; None where it refuses the text.
+
+    White space that ``-`` tells Jinja to drop is gone, and what stands in ``raw`` is data.
+
+    Example:
+        >>> [piece.text for piece in pieces("a {#- b -#} {%- set  x = 'y' -%} {{ x }}")]
+        ['a', "{% set x = 'y' %}", '{{ x }}']
+    """
+    if "{" not in text:
+        return (Piece("data", text),) if text else ()
+    found: list[Piece] = []
+    inside: list[tuple[str, str]] | None = None
+    kind = ""
+    try:
+        for _, token, value in environment().lexer.tokeniter(text, None):
+            if token in _BEGINS:
+                kind, inside = _BEGINS[token], []
+            elif token in _ENDS:
+                written = " ".join(v for _, v in inside or ())
+                found.append(Piece(kind, f"{kind} {written} {_CLOSES[kind]}", tuple(inside or ())))
+                inside = None
+            elif inside is not None:
+                if token != "whitespace":
+                    inside.append((token, _in_one_quote(value) if token == "string" else value))
+            elif token == "data" and value:
+                if found and found[-1].kind == "data":
+                    value = found.pop().text + value
+                found.append(Piece("data", value))
+    except TemplateSyntaxError:
+        return None
+    return None if inside is not None else tuple(found)
+
+
+def _in_one_quote(string: str) -> str:
+    """A string as it is written in single quotes, where it can be without another letter."""
+    plain = "'" not in string[1:-1] and "\\" not in string
+    return f"'{string[1:-1]}'" if plain else string
+
+
+_BEGINS: Final = {"variable_begin": "{{", "block_begin": "{%"}
+_ENDS: Final = frozenset({"variable_end", "block_end"})
+_CLOSES: Final = {"{{": "}}", "{%": "%}"}
+
+_TAG: Final = "\x01"
+_DROPPED: Final = "\x02"
+"""What stands for a tag, and for one that is dropped, while the SQL around it is read."""
+_MARK: Final = re.compile("[\x01\x02]")
+_SQL_PIECE: Final = re.compile(
+    r"""(?P<kept>'[^']*'|"[^"]*"|`[^`]*`|/\*\+.*?\*/)"""
+    r"""|(?P<blank>(?:\s|--[^\n]*|/\*(?!\+).*?\*/)+)|(?P<open>['"`]|/\*)""",
+    re.S,
+)
+_UNSURE: Final = re.compile(r"""\\['"`]|\$\w*\$|'{3}|"{3}|\#|/\*!|/\*(?:(?!\*/).)*/\*""", re.S)
+"""Where a string or a comment ends here is another thing for each engine."""
+_SQL: Final = frozenset(
+    """
+    alter analyze begin call copy create delete drop execute explain from grant having insert join
+    merge msck optimize qualify refresh replace revoke select set truncate update use vacuum where
+    with
+    """.split()
+)
+"""The words a statement of SQL, or a clause of one, begins with."""
+
+
+def normal_pieces(text: str) -> list[str] | None:
+    """The texts of `pieces` as SQL: without comments, each run of white space outside of literals as one.
+
+    Tags that only name a relation in a comment (``-- depends_on: {{ ref('a') }}``) are empty. None where it is not
+    sure where a string or a comment ends.
+    """
+    parts = pieces(text)
+    if parts is None:
+        return None
+    tags = [part for part in parts if part.kind != "data"]
+    plain = "".join(part.text if part.kind == "data" else _TAG for part in parts)
+    if plain.count(_TAG) != len(tags) or _UNSURE.search(plain):
+        return None
+    out: list[str] = []
+    at = seen = 0
+    for found in _SQL_PIECE.finditer(plain):
+        before = plain[at : found.start()]
+        within = found[0].count(_TAG)
+        seen += before.count(_TAG) + within
+        at = found.end()
+        if found["open"]:
+            return None  # a string that does not end
+        if within and found["blank"]:
+            if not all(map(_names_a_relation, tags[seen - within : seen])):
+                return None  # a comment that Jinja may end
+            out += (before, " ", _DROPPED * within)
+        else:
+            out += (before, found["kept"] or " ")
+    written = "".join((*out, plain[at:]))
+    between, marks = iter(_MARK.split(written)), iter(_MARK.findall(written))
+    normal: list[str] = []
+    data = next(between)
+    for part in parts:
+        if part.kind == "data":
+            normal.append(data)
+        else:
+            normal.append(part.text if next(marks) == _TAG else "")
+            data = next(between)
+    return normal
+
+
+def _names_a_relation(tag: Piece) -> bool:
+    """Whether a tag is a ``ref`` or ``source`` of literal names: what it gives has no line of its own."""
+    words = [value for kind, value in tag.tokens if kind != "string"]
+    return (
+        tag.kind == "{{"
+        and words[:2] in (["ref", "("], ["source", "("])
+        and words[2:]
+        in (
+            [")"],
+            [",", ")"],
+        )
+    )
+
+
+def normalised(text: str) -> str:
+    r"""SQL with Jinja without comments, every run of white space outside of literals as one.
+
+    Inside of a tag the rules are Jinja's: ``--`` is no comment there, and white space means nothing. A text of
+    which it is not sure where its strings and comments end comes back as it is.
+
+    Example:
+        >>> normalised("select a, -- the id\n   'x  y' {# note #}\nfrom t")
+        "select a, 'x  y' from t"
+        >>> normalised("{% set  x = 1 -- 2 %}  select '{{ x }}  y'")
+        "{% set x = 1 - - 2 %} select '{{ x }}  y'"
+    """
+    normal = normal_pieces(text)
+    return text if normal is None else "".join(normal).strip()
+
+
+def normalised_macro(text: str) -> str:
+    """A macro's text for comparison: `normalised` where it writes a statement or a clause of SQL.
+
+    What another macro writes may end up inside of a literal, so that its white space is data; what
+    it gives back by ``return`` is not.
+    """
+    parts = pieces(text)
+    if parts is None:
+        return text
+    words = " ".join(part.text for part in parts if part.kind == "data").split(None, 1)
+    returns = any(token == ("name", "return") for part in parts for token in part.tokens)
+    if words[0].lower() in _SQL if words else returns:
+        return normalised(text)
+    return "".join(part.text for part in parts)
+
+
+def without_tags(text: str, instead: str) -> str:
+    """The text with something else in place of each ``{{ }}``, and a space for each ``{% %}``.
+
+    Example:
+        >>> without_tags("delete from {{ this }} where a", "it")
+        'delete from it where a'
+    """
+    kinds = {"{{": instead, "{%": " "}
+    parts = pieces(text)
+    return text if parts is None else "".join(kinds.get(p.kind, p.text) for p in parts)
+
+
+OF_OTHER_RUNS: Final = frozenset(
+    {"is_incremental", "should_full_refresh", "FULL_REFRESH", "full_refresh"}
+)
+"""Names by which a model tells its first run from the later ones."""
+
+
+@lru_cache(maxsize=512)  # several questions are asked of one text after another
+def branches(text: str) -> tuple[str, ...]:
+    """What decides the SQL on the runs that were not compiled, empty where nothing does.
+
+    That is every ``if`` and ``for`` that asks whether the model exists (by a variable that was set to the answer,
+    too), whole, every ``{{ }}`` that asks it, and every other statement of Jinja outside of those, because it may
+    set what they use. Where this cannot be told apart from the rest it is the whole text.
+
+    Example:
+        >>> branches("select 1 {% set new = is_incremental() %}{% if new %} where x {% endif %} -- why")
+        ('{% set new = is_incremental ( ) %}', '{% if new %} where x {% endif %}')
+        >>> branches("select {{ 1 }}")
+        ()
+    """
+    if not any(name in text for name in OF_OTHER_RUNS):
+        return ()
+    parts, normal = pieces(text), normal_pieces(text)
+    whole = (normalised(text),)
+    if parts is None or (blocks := _asking(parts)) is None:
+        return whole
+    if not blocks:
+        return ()
+    if normal is None:
+        return whole
+    found: list[str] = []
+    at = 0
+    while at < len(parts):
+        end = blocks.get(at, at)
+        if at in blocks or parts[at].kind == "{%":
+            found.append("".join(normal[at : end + 1]))
+        at = end + 1
+    return tuple(filter(None, found))
+
+
+def outside_of_branches(text: str) -> str:
+    """A text without every ``if`` and ``for`` that asks whether the model exists."""
+    parts = pieces(text)
+    blocks = _asking(parts) if parts is not None else None
+    if parts is None or not blocks:
+        return text
+    left: list[str] = []
+    at = 0
+    while at < len(parts):
+        end = blocks.get(at, at)
+        if end == at:
+            left.append(parts[at].text)
+        at = end + 1
+    return "".join(left)
+
+
+def _asking(parts: tuple[Piece, ...]) -> dict[int, int] | None:
+    """Where what asks whether the model exists begins and ends: a tag, or a whole ``if`` or ``for``.
+
+    None where what depends on the answer cannot be told apart from the rest.
+    """
+    asking = set(OF_OTHER_RUNS)
+    blocks: dict[int, int] = {}
+    open_: list[tuple[int, bool]] = []
+
+    def asks(part: Piece) -> bool:
+        return not _only_configures(part) and any(
+            value.strip("'\"") in asking
+            for kind, value in part.tokens
+            if kind in ("name", "string")
+        )
+
+    for at, part in enumerate(parts):
+        word = part.statement
+        of_this = part.kind != "data" and asks(part)
+        if word in ("if", "for"):
+            open_.append((at, of_this))
+        elif word == "elif" and open_:
+            open_[-1] = open_[-1][0], open_[-1][1] or of_this
+        elif word in ("endif", "endfor") and open_:
+            begin, counts = open_.pop()
+            if counts:
+                blocks = {b: e for b, e in blocks.items() if b < begin} | {begin: at}
+        elif word == "set" and ("operator", "=") in part.tokens:
+            if of_this or any(counts for _, counts in open_):
+                asking.update(_assigned(part))
+            if of_this:
+                blocks[at] = at
+        elif word in _OPENS_TEXT:
+            # What it holds goes elsewhere, with or without an answer.
+            if any(map(asks, parts)):
+                return None
+        elif of_this:
+            if part.kind == "{%":
+                return None
+            blocks[at] = at
+    return None if open_ and blocks else blocks
+
+
+_OPENS_TEXT: Final = frozenset("macro call filter set endset block".split())
+"""Statements of which the text that follows goes elsewhere."""
+
+
+def _assigned(part: Piece) -> set[str]:
+    """The names that a ``set`` sets."""
+    names = []
+    for kind, value in part.tokens[1:]:
+        if (kind, value) == ("operator", "="):
+            break
+        names.append(value)
+    return {name for name in names if name.isidentifier()}
+
+
+def _only_configures(part: Piece) -> bool:
+    """Whether a tag is a call of ``config`` alone, of which dbt says itself what it was given."""
+    words = [value for _, value in part.tokens]
+    if part.kind != "{{" or words[:2] != ["config", "("]:
+        return False
+    depth = 0
+    for at, word in enumerate(words):
+        depth += (word in _OPENING) - (word in _CLOSING)
+        if at and not depth:
+            return at == len(words) - 1
+    return False
+
+
+_OPENING: Final = frozenset("([{")
+_CLOSING: Final = frozenset(")]}")

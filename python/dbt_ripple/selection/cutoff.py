@@ -46,9 +46,9 @@ from dbt_ripple.flow.determinism import (
 )
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
-from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.graph.unnamed_reads import CATALOG
+from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Code
 from dbt_ripple.selection.cutoff_answers import Answer, Question, Types
 from dbt_ripple.selection.cutoff_reads import KEEPS_ROWS, TABLES, CutoffReads, kind_of

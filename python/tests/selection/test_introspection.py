@@ -23,7 +23,9 @@ VALUES = macro("macro.dbt_utils.get_column_values", "{{ run_query('x') }}", "mac
 DATEADD = macro("macro.dbt.dateadd", "{{ adapter.dispatch('dateadd', 'dbt')(x) }}")
 INCREMENTAL = macro("macro.dbt.is_incremental", "{% set r = load_relation(this) %}")
 OURS = macro("macro.p.ours", "{{ return(run_query('select 1')) }}", "macro.dbt.run_query")
-TYPES = macro("macro.p.types", "{% for c in adapter.get_columns_in_relation(x) %}{{ c.dtype }}")
+TYPES = macro(
+    "macro.p.types", "{% for c in adapter.get_columns_in_relation(x) %}{{ c.dtype }}{% endfor %}"
+)
 WRAPPED = macro("macro.p.wrapped", "{{ dbt_utils.star(x) }}", "macro.dbt_utils.star")
 LOADED = macro("macro.dbt.load_relation", "{{ return(adapter.get_relation(x)) }}")
 FOUND = macro("macro.p.found", "{{ return(adapter.get_relation('d', 's', 'x')) }}")
@@ -70,8 +72,16 @@ def looks(raw: str, *calls: Macro) -> WarehouseReads:
         ("{{ dbt_utils.star(ref('x')) }}", [STAR], IntrospectedParts.NAMES),
         ("{{ wrapped() }}", [WRAPPED], IntrospectedParts.NAMES),
         ("{{ types() }}", [TYPES], IntrospectedParts.COLUMNS),
-        ("{% for c in adapter.get_columns_in_relation(ref('x')) %}", [], IntrospectedParts.NAMES),
-        ("{% for c in get_columns_in_relation(ref('x')) %}", [COLUMNS], IntrospectedParts.NAMES),
+        (
+            "{% for c in adapter.get_columns_in_relation(ref('x')) %}{% endfor %}",
+            [],
+            IntrospectedParts.NAMES,
+        ),
+        (
+            "{% for c in get_columns_in_relation(ref('x')) %}{% endfor %}",
+            [COLUMNS],
+            IntrospectedParts.NAMES,
+        ),
         ("{{ adapter.get_relation(this).metadata }}", [], IntrospectedParts.EVERYTHING),
         ("{{ found().information }}", [FOUND], IntrospectedParts.EVERYTHING),
         ("{% set get = adapter %}{{ get.get_relation(this) }}", [], IntrospectedParts.EVERYTHING),
@@ -80,7 +90,7 @@ def looks(raw: str, *calls: Macro) -> WarehouseReads:
             [FOUND, RUN_QUERY],
             IntrospectedParts.EVERYTHING,
         ),
-        ("{% for n in graph.nodes.values() %}", [], IntrospectedParts.EVERYTHING),
+        ("{% for n in graph.nodes.values() %}{% endfor %}", [], IntrospectedParts.EVERYTHING),
         (
             "{# run_query('x') #} select graph from {{ ref('graph') }}",
             [],
@@ -99,7 +109,7 @@ def test_what_jinja_may_look_at(raw: str, calls: list[Macro], sees: Introspected
 
 
 def test_the_values_of_one_column() -> None:
-    raw = "{% for v in dbt_utils.get_column_values(table=ref('x'), column='y') %}"
+    raw = "{% for v in dbt_utils.get_column_values(table=ref('x'), column='y') %}{% endfor %}"
     assert looks(raw, VALUES) == WarehouseReads(IntrospectedParts.NOTHING, (("x", "y"),))
     assert not NOTHING
     filtered = "{{ dbt_utils.get_column_values(ref('x'), 'y', where='z > 1') }}"
@@ -231,7 +241,9 @@ def test_what_looks_at_the_same_is_held_as_its_compiled_sql_says() -> None:
     assert proven(starred(stg=ROWS, schema="ci")) == ["test.p.t"]
 
 
-UNION = "{% if found() %} select {{ dbt_utils.star(x) }} from {{ source('raw', 'orders') }}"
+UNION = (
+    "{% if found() %} {% endif %}select {{ dbt_utils.star(x) }} from {{ source('raw', 'orders') }}"
+)
 
 
 @pytest.mark.parametrize(
@@ -296,8 +308,10 @@ def test_edited_code_that_was_compiled_where_nothing_is_yet_counts_as_written() 
 
 def test_the_packages_tags_touch_no_rows() -> None:
     """`apply_tags` queries the warehouse, and yet whoever adds it to every model moves nothing."""
-    tags = macro("macro.dbt_ripple.apply_tags", "{% macro apply_tags() %}{% do run_query(x) %}")
-    theirs = macro("macro.p.grants", "{% macro grants() %}{% do run_query(x) %}")
+    tags = macro(
+        "macro.dbt_ripple.apply_tags", "{% macro apply_tags() %}{% do run_query(x) %}{% endmacro %}"
+    )
+    theirs = macro("macro.p.grants", "{% macro grants() %}{% do run_query(x) %}{% endmacro %}")
     query = "select id, amount from s.orders"
 
     def side(*calls: str, hook: str | None = None) -> Project:
@@ -316,8 +330,8 @@ def test_the_packages_tags_touch_no_rows() -> None:
 @pytest.mark.parametrize(
     ("raw", "calls", "sees"),
     [
-        ("{% if adapter.get_relation('d', 's', 'x') %}", [], IntrospectedParts.NOTHING),
-        ("{% if load_relation(ref('x')) %}", [LOADED], IntrospectedParts.NOTHING),
+        ("{% if adapter.get_relation('d', 's', 'x') %}{% endif %}", [], IntrospectedParts.NOTHING),
+        ("{% if load_relation(ref('x')) %}{% endif %}", [LOADED], IntrospectedParts.NOTHING),
         (
             "{% if found() %}{{ dbt_utils.star(ref('x')) }}{% endif %}",
             [FOUND, STAR],
@@ -345,7 +359,7 @@ def test_whether_a_relation_is_there_does_not_move_with_its_rows() -> None:
                 "model.p.y",
                 sql,
                 "model.p.x",
-                raw="{% if found() %} {{ ref('x') }}",
+                raw="{% if found() %} {{ ref('x') }}{% endif %}",
                 macros=[FOUND.unique_id],
             ),
             check("constant", "select 1 as one from s.z", "model.p.z"),

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from dbt_ripple.artifacts import Column, Macro, Node, Project, Ref
 from dbt_ripple.graph import config_fingerprints
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
-from dbt_ripple.graph.jinja_reads import Reads
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.node_properties import property_names, read_of
+from dbt_ripple.jinja.reads import Reads
 
 NOTHING: tuple[list[str], list[str]] = ([], [])
 BUILD = ([], ["model.p.a"])
@@ -333,12 +333,24 @@ def test_what_a_macro_of_a_hook_reads() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "counts"),
     [
-        ("create_table_as", "{% macro create_table_as(temporary, relation, sql) %}...", False),
+        (
+            "create_table_as",
+            "{% macro create_table_as(temporary, relation, sql) %}...{% endmacro %}",
+            False,
+        ),
         ("create_table_as", "... {{ config.get('meta').limit }}", True),
         ("duckdb__create_table_as", "... {{ model.meta }}", True),
-        ("persist_docs", "{% macro persist_docs(relation, m) %} {{ m.meta }}", True),
-        ("persist_docs", "{% macro persist_docs(relation, m) %} {{ m | tojson }}", True),
-        ("persist_docs", "{% macro persist_docs(relation, m) %} {{ m.description }}", False),
+        ("persist_docs", "{% macro persist_docs(relation, m) %} {{ m.meta }}{% endmacro %}", True),
+        (
+            "persist_docs",
+            "{% macro persist_docs(relation, m) %} {{ m | tojson }}{% endmacro %}",
+            True,
+        ),
+        (
+            "persist_docs",
+            "{% macro persist_docs(relation, m) %} {{ m.description }}{% endmacro %}",
+            False,
+        ),
         ("materialization_table_duckdb", "{% do persist_docs(target_relation, model) %}", False),
         ("materialization_table_duckdb", "{% do describe(target_relation, model) %}", True),
         ("materialization_table_duckdb", "{{ config.get('alias') }}", False),

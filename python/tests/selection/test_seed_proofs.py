@@ -279,7 +279,10 @@ def test_columns_whose_values_are_written_alike_are_loaded_as_one_type(tmp_path:
 
 
 def test_what_asks_for_types_does_not_move_with_the_values_of_a_seed(tmp_path: Path) -> None:
-    typed = macro("macro.p.typed", "{% for c in adapter.get_columns_in_relation(x) %}{{ c.dtype }}")
+    typed = macro(
+        "macro.p.typed",
+        "{% for c in adapter.get_columns_in_relation(x) %}{{ c.dtype }}{% endfor %}",
+    )
 
     def side(name: str, text: str, adapter: str = "duckdb", **config: Any) -> Project:
         return project(

@@ -16,7 +16,6 @@ from dbt_ripple.flow.relation import (
     merge,
     through,
 )
-from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.linking.functions import functions_called
 from dbt_ripple.graph.linking.node_parents import not_below, relations_above
@@ -29,6 +28,7 @@ from dbt_ripple.graph.relations import (
     rows_of_node,
 )
 from dbt_ripple.graph.unnamed_reads import CATALOG, relations_named
+from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Reason
 
 if TYPE_CHECKING:

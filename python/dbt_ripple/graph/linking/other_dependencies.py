@@ -15,7 +15,6 @@ from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import CONDITIONAL
 from dbt_ripple.flow.relation import Deps, merge, unlisted_fp
 from dbt_ripple.graph.introspection import IntrospectedParts, WarehouseReads
-from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.linking.functions import functions_called
 from dbt_ripple.graph.linking.node_parents import (
     named_by_hooks,
@@ -33,6 +32,7 @@ from dbt_ripple.graph.unnamed_reads import (
     reads_nothing,
     relations_in,
 )
+from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Code, Reason, several
 
 if TYPE_CHECKING:

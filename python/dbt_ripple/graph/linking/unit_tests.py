@@ -15,7 +15,6 @@ from dbt_ripple.flow.relation import (
     RowSet,
     unlisted_fp,
 )
-from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import UnitTestAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.functions import functions_called
@@ -26,6 +25,7 @@ from dbt_ripple.graph.linking.table_resolver import NodeTableResolver
 from dbt_ripple.graph.node_properties import of_test, place
 from dbt_ripple.graph.normalized_code import type_text
 from dbt_ripple.graph.relations import RELATIONS, why_unreadable
+from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:

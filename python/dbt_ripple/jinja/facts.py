@@ -1,0 +1,352 @@
+"""What a text of Jinja uses of what it did not make itself: names of dbt's context, macros, strings.
+
+The tree is walked once a text. What cannot be parsed is taken for anything (`Facts.readable`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+from jinja2 import meta, nodes
+
+from dbt_ripple.jinja.text import OF_OTHER_RUNS, tree_of
+
+ANY: Final = "*"
+"""Among names of vars, environment variables and macros: it may be any."""
+
+OF_DBT: Final = frozenset(
+    """
+    adapter adapter_macro builtins config context database env_var flags graph invocation_args_dict invocation_id
+    load_result model modules ref render results run_query run_started_at schema selected_resources source
+    statement target this thread_id var
+    """.split()
+)
+"""Names of dbt's context of which it matters whether a text has a variable of the same name."""
+
+
+class Use(NamedTuple):
+    """One use of a name: ``config.get('a').b`` is ``("config", "get", "('a')", "b")``.
+
+    Attributes:
+        path: the name, then attributes and literal keys as they are, ``[]`` for a key that is no literal, ``()`` for
+            a call, and ``('x')`` for a call of which the first argument is the string ``x``. A variable of the
+            text's own has a ``%`` before its name, and another expression is empty.
+        given_to: what it is an argument of, dotted (``adapter.quote``); empty for nothing, and within a list.
+    """
+
+    path: tuple[str, ...]
+    given_to: str = ""
+
+    @property
+    def name(self) -> str:
+        """Where it begins."""
+        return self.path[0]
+
+    def calls(self, *names: str) -> bool:
+        """Whether one of these is called, by this name or as an attribute of another."""
+        return any(
+            n in names and step[:1] == "("
+            for n, step in zip(self.path, self.path[1:], strict=False)
+        )
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What a text uses.
+
+    Attributes:
+        readable: whether Jinja can parse it. Where not, everything else is empty.
+        uses: of names that are not variables of its own, and of attributes of those that are.
+        words: these names, and all attributes: whatever may be a macro, or something of dbt's.
+        texts: the strings that stand in its tags, each with the call whose argument it is in, dotted, or nothing.
+        variables: the vars it asks for, `ANY` where a name is put together.
+        environment: likewise, the environment variables.
+        calls_any_macro: whether it calls macros by names that do not stand in it, or renders other Jinja.
+        parameters: of the macro that it is, in order.
+        sets: the variables that it sets, its parameters among them.
+    """
+
+    readable: bool = True
+    uses: frozenset[Use] = frozenset()
+    words: frozenset[str] = frozenset()
+    texts: frozenset[tuple[str, str]] = frozenset()
+    variables: frozenset[str] = frozenset()
+    environment: frozenset[str] = frozenset()
+    calls_any_macro: bool = False
+    parameters: tuple[str, ...] = ()
+    sets: frozenset[str] = frozenset()
+
+    @property
+    def said(self) -> frozenset[str]:
+        """Its words, and its strings that may be the name of something."""
+        return self.words | self.strings
+
+    @property
+    def strings(self) -> frozenset[str]:
+        """The strings that stand in its tags."""
+        return frozenset(text for text, _ in self.texts)
+
+    def uses_of(self, *names: str) -> Iterator[Use]:
+        """The uses of these names."""
+        return (use for use in self.uses if use.name in names)
+
+    def ask_whether_it_exists(self) -> bool:
+        """Whether it may do something else on the first run of a model than on later ones."""
+        return not self.readable or not OF_OTHER_RUNS.isdisjoint(self.said)
+
+    def ask_for_full_refresh(self) -> bool:
+        """Whether a table or a view of it may be something else under ``--full-refresh``."""
+        return not self.readable or not OF_FULL_REFRESH.isdisjoint(self.said)
+
+    def ask_which_command(self) -> bool:
+        """Whether it may be something else when it is built than ``dbt compile`` shows."""
+        return (
+            not self.readable
+            or not _OF_COMMANDS.isdisjoint(self.words)
+            or any(
+                not use.path[1:] or not use.path[1].isupper() or use.path[1] in _FLAGS_OF_COMMANDS
+                for use in self.uses_of("flags")
+            )
+        )
+
+
+OF_FULL_REFRESH: Final = OF_OTHER_RUNS - {"is_incremental"}
+_OF_COMMANDS: Final = frozenset({"invocation_args_dict", "selected_resources"})
+_FLAGS_OF_COMMANDS: Final = frozenset({"WHICH", "EMPTY", "SAMPLE"})
+
+NOTHING: Final = Facts()
+UNREADABLE: Final = Facts(
+    readable=False,
+    variables=frozenset({ANY}),
+    environment=frozenset({ANY}),
+    calls_any_macro=True,
+)
+
+
+@cache
+def facts_of(text: str) -> Facts:
+    """What a text uses.
+
+    Example:
+        >>> facts = facts_of("{{ dbt_utils.star(ref('x')) if var('deep') }}")
+        >>> sorted(facts.words), sorted(facts.variables)
+        (['dbt_utils', 'ref', 'star', 'var'], ['deep'])
+        >>> facts_of("select 1") is facts_of("{# none #} select 1") is NOTHING
+        True
+        >>> facts_of("{% if %}").readable
+        False
+    """
+    if "{{" not in text and "{%" not in text:
+        return NOTHING
+    return facts_without(text, lambda _: False)
+
+
+def facts_without(text: str, without: Callable[[nodes.Call], bool]) -> Facts:
+    """What a text uses besides some calls and their arguments."""
+    tree = tree_of(text)
+    return UNREADABLE if tree is None else facts_of_tree(tree, without)
+
+
+def facts_of_tree(
+    tree: nodes.Template, without: Callable[[nodes.Call], bool] = lambda _: False
+) -> Facts:
+    """What a tree uses, as `facts_without`."""
+    return _Visitor(tree, without).facts()
+
+
+class _Visitor:
+    def __init__(self, tree: nodes.Template, without: Callable[[nodes.Call], bool]) -> None:
+        self.without = without
+        self.uses: set[Use] = set()
+        self.texts: set[tuple[str, str]] = set()
+        self.more: set[str] = set()
+        self.set_: set[str] = set()
+        self.macros: list[nodes.Macro] = []
+        self._each(tree)
+        one = self.macros[0].args if len(self.macros) == 1 else ()
+        self.parameters = tuple(arg.name for arg in one)
+        read = {use.name for use in self.uses}
+        own = self.set_.difference(OF_DBT & read) & read
+        if len(own) < len(self.set_ & read):
+            # It counts as dbt's own name where, on some way through the text, it is not set before.
+            own = self.set_ & read - meta.find_undeclared_variables(tree)
+        # A variable may have the name of a macro that is called where it is not set: a parameter is always.
+        own &= OF_DBT.union(self.parameters)
+        if own:
+            self.uses = {
+                use._replace(path=(f"%{use.name}", *use.path[1:])) if use.name in own else use
+                for use in self.uses
+            }
+
+    def facts(self) -> Facts:
+        words = set(self.more)
+        for use in self.uses:
+            words.update(step for step in use.path if step[:1].isidentifier())
+            if "dispatch" in use.path[:-1] and (
+                name := use.path[use.path.index("dispatch") + 1]
+            ).startswith("('"):
+                words.add(name[2:-2])
+        if not self.uses and not self.texts and not words:
+            return (
+                Facts(parameters=self.parameters, sets=frozenset(self.set_))
+                if self.set_
+                else NOTHING
+            )
+        return Facts(
+            uses=frozenset(self.uses),
+            words=frozenset(words),
+            texts=frozenset(self.texts),
+            variables=self._asked_for("var"),
+            environment=self._asked_for("env_var"),
+            calls_any_macro=any(map(_by_another_name, self.uses)),
+            parameters=self.parameters,
+            sets=frozenset(self.set_),
+        )
+
+    def _asked_for(self, function: str) -> frozenset[str]:
+        """The literal names that a function is given, `ANY` where it is given others, or is itself given away."""
+        names: set[str] = set()
+        for use in self.uses:
+            if use.name == "context":
+                names.add(ANY)
+            for at, step in enumerate(use.path):
+                if step != function:
+                    continue
+                after = use.path[at + 1 :]
+                if after[:1] == ("has_var",):
+                    after = after[1:]
+                literal = bool(after) and after[0].startswith("('")
+                names.add(after[0][2:-2] if literal else ANY)
+        return frozenset(names)
+
+    def _each(self, node: nodes.Node, within: str = "", given_to: str = "") -> None:
+        """Go through a node and all below it, which stands within a call, and is its argument itself."""
+        if isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem | nodes.Call):
+            self._use(node, within, given_to)
+            return
+        if isinstance(node, nodes.Const):
+            if isinstance(node.value, str):
+                self.texts.add((node.value, within))
+            return
+        if isinstance(node, nodes.TemplateData):
+            return
+        if isinstance(node, nodes.Filter | nodes.Test):
+            self.more.add(node.name)
+        elif isinstance(node, nodes.List | nodes.Tuple | nodes.Dict):
+            given_to = ""
+        elif isinstance(node, nodes.Macro):
+            self.macros.append(node)
+            self.set_.add(node.name)
+        for child in node.iter_child_nodes():
+            self._each(child, within, given_to)
+
+    def _use(self, node: nodes.Node, within: str, given_to: str) -> None:
+        """Note what a name goes on to: the node is the last step of it."""
+        steps: list[str] = []
+        current = node
+        while True:
+            if isinstance(current, nodes.Getattr):
+                steps.append(current.attr)
+                current = current.node
+            elif isinstance(current, nodes.Getitem):
+                key = current.arg
+                if isinstance(key, nodes.Const) and isinstance(key.value, str):
+                    steps.append(key.value)
+                else:
+                    steps.append("[]")
+                    self._each(key, within)
+                current = current.node
+            elif isinstance(current, nodes.Call):
+                if self.without(current):
+                    return
+                steps.append(_arguments(current))
+                self._within(current)
+                current = current.node
+            else:
+                break
+        if isinstance(current, nodes.Name):
+            if current.ctx != "load":
+                self.set_.add(current.name)
+                return
+            name = current.name
+        else:
+            name = ""
+            self._each(current, within)
+        if name or steps:
+            self.uses.add(Use((name, *reversed(steps)), given_to))
+
+    def _within(self, call: nodes.Call) -> None:
+        """Go through the arguments of a call."""
+        called = _dotted(call.node)
+        more = (call.dyn_args, call.dyn_kwargs)
+        for argument in (*call.args, *(keyword.value for keyword in call.kwargs), *more):
+            if argument is not None:
+                self._each(argument, called, called)
+
+
+def _arguments(call: nodes.Call) -> str:
+    """What a path says of a call."""
+    first = call.args[0] if call.args else None
+    if first is None and call.kwargs and call.dyn_args is None:
+        first = call.kwargs[0].value
+    if isinstance(first, nodes.Const) and isinstance(first.value, str):
+        return f"('{first.value}')"
+    return "()"
+
+
+def _dotted(node: nodes.Node) -> str:
+    """The name of what is called."""
+    if isinstance(node, nodes.Name):
+        return node.name
+    if isinstance(node, nodes.Getattr):
+        return f"{_dotted(node.node)}.{node.attr}".lstrip(".")
+    return ""
+
+
+def _by_another_name(use: Use) -> bool:
+    """Whether a macro is called by a name that does not stand there, or Jinja is rendered that is no text of a tag."""
+    if use.name in ("context", "adapter_macro") or (use.name == "render" and use.path[1:2]):
+        return True
+    for name, step in zip(use.path, use.path[1:], strict=False):
+        if name == "dispatch" and not step.startswith("('"):
+            return True
+    return use.path[-1] == "dispatch"
+
+
+class Argument(NamedTuple):
+    """What ``config`` is given in a text.
+
+    Attributes:
+        name: of the setting; empty for all that a call is given.
+        expression: the same for two texts if they give the same expression, whatever it is worth.
+        by_target: whether it asks for the target or an environment variable.
+    """
+
+    name: str
+    expression: str
+    by_target: bool
+
+
+@lru_cache(maxsize=4096)
+def configured(text: str) -> tuple[Argument, ...]:
+    """What the calls of ``config`` in a text are given: each argument by name, and each call as a whole.
+
+    Example:
+        >>> [(a.name, a.by_target) for a in configured("{{ config(alias='a', schema=target.schema) }}")]
+        [('alias', False), ('schema', True), ('', True)]
+    """
+    tree = tree_of(text) if "config" in text else None
+    arguments: list[Argument] = []
+    for call in tree.find_all(nodes.Call) if tree is not None else ():
+        if isinstance(call.node, nodes.Name) and call.node.name == "config":
+            given = [(keyword.key, keyword.value) for keyword in call.kwargs]
+            for name, value in (*given, ("", call)):
+                arguments.append(Argument(name, repr(value), _asks_for_target(value)))
+    return tuple(arguments)
+
+
+def _asks_for_target(node: nodes.Node) -> bool:
+    names = [node] if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
+    return any(name.name in ("target", "env_var") for name in names)
