@@ -27,7 +27,9 @@ from jinja2 import meta
 from dbt_ripple.jinja.facts import ANY, facts_of
 from dbt_ripple.jinja.reads import asks_the_graph, reads_of
 
-JINJAS_OWN: Final = frozenset({"range", "dict", "lipsum", "cycler", "joiner", "namespace", "caller"})
+JINJAS_OWN: Final = frozenset(
+    {"range", "dict", "lipsum", "cycler", "joiner", "namespace", "caller"}
+)
 BLOCKS: Final = frozenset({"macro", "materialization", "test", "data_test"})
 Path_ = tuple[str, ...]
 
@@ -156,44 +158,39 @@ OF_OTHER_RUNS: Final = frozenset({"is_incremental", "should_full_refresh"})
 
 def untold(text: str, seen: Seen) -> Iterator[str]:
     """What happened and is not among the facts of the text."""
-    facts = facts_of(text)
+    facts, reads = facts_of(text), reads_of(text, ())
     if not facts.readable:
         return
-    anything = facts.calls_any_macro
+    read = reads.names | {name for name, _ in reads.parts}
     for path, given in seen.calls:
-        name = path[-1]
-        if name.isidentifier() and not path[0].startswith("%") and name not in facts.words:
-            if not anything:
-                yield f"calls {'.'.join(path)}"
+        name, said = path[-1], ".".join(path)
+        own = path[0].startswith("%") or not name.isidentifier()
+        if not own and name not in facts.words and not facts.calls_any_macro:
+            yield f"calls {said}"
         for function, told in (("var", facts.variables), ("env_var", facts.environment)):
-            asked = path == (function,) or path == ("builtins", function)
+            asked = path in {(function,), ("builtins", function)}
             if asked and ANY not in told and (given is None or given not in told):
                 yield f"asks for {function}({given})"
         if path[0] in OF_OTHER_RUNS and len(path) == 1 and not facts.ask_whether_it_exists():
             yield f"asks {path[0]}()"
-    reads = reads_of(text, ())
+        of_config = path in {("config", "get"), ("config", "require"), ("model", "config", "get")}
+        if (
+            of_config
+            and not reads.everything
+            and given not in read | {key for _, key in reads.parts}
+        ):
+            yield f"reads config.get({given})"
     for path in seen.steps:
-        if path[0] == "flags" and path[1:] in {("WHICH",), ("EMPTY",)}:
-            if not facts.ask_which_command():
-                yield f"asks flags.{path[1]}"
-        if path[0] == "flags" and path[1:2] == ("FULL_REFRESH",):
-            if not facts.ask_for_full_refresh():
+        match path:
+            case ("flags", "WHICH" | "EMPTY" as flag, *_) if not facts.ask_which_command():
+                yield f"asks flags.{flag}"
+            case ("flags", "FULL_REFRESH", *_) if not facts.ask_for_full_refresh():
                 yield "asks flags.FULL_REFRESH"
-        if path[0] == "graph" and not asks_the_graph(text):
-            yield "reads the graph"
-        if path[0] == "model" and len(path) > 1 and not reads.everything:
-            name = path[2] if path[1] == "config" and len(path) > 2 else path[1]
-            whole = name in ("config", "get", "()") or name in reads.names
-            if not whole and not any(part[0] == name for part in reads.parts):
-                yield f"reads {'.'.join(path)}"
-    if not reads.everything:
-        for path, given in seen.calls:
-            if path in {("config", "get"), ("config", "require"), ("model", "config", "get")}:
-                told = given is not None and (
-                    given in reads.names or any(part[0] == given for part in reads.parts)
-                )
-                if not told:
-                    yield f"reads config.get({given})"
+            case ("graph", *_) if not asks_the_graph(text):
+                yield "reads the graph"
+            case ("model", "config", name, *_) | ("model", name, *_) if not reads.everything:
+                if name not in read | {"config", "get", "()"}:
+                    yield f"reads {'.'.join(path)}"
 
 
 @dataclass
