@@ -423,6 +423,8 @@ class Project:
             not give it.
         with_statements: the nodes for which dbt may run a statement beside their query (a hook, a header,
             ``run_query``), in the order of ``nodes``; None where that was not looked for.
+        hook_writes: the relations that hooks may write to which cannot be followed, by name, as
+            ``ripple.yml`` lists them; None where it lists none, so that these may be any.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
         notes: what the reader had to leave out or assume, one sentence each.
 
@@ -456,6 +458,7 @@ class Project:
     disabled: list[str] = field(default_factory=list)
     as_written: bool = True
     with_statements: list[str] | None = None
+    hook_writes: tuple[str, ...] | None = None
     edited_macros: dict[str, Macro] = field(default_factory=dict)
     digest: Later[str] = Later(str)
     notes: list[str] = field(default_factory=list)

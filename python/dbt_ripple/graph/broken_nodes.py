@@ -29,7 +29,7 @@ from dbt_ripple.flow.link import link
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.config_fingerprints import words
+from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.hypothetical import BuiltElsewhere, HypotheticalChange, Supposed
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.linking.linker import Linker
@@ -55,8 +55,7 @@ _USED_WRONGLY: Final = frozenset(
 _WORD: Final = re.compile(r"\w+")
 _MAY_ADD_COLUMNS: Final = frozenset(
     """
-    adapter alter call copy create do drop exec execute merge rename replace run_query select
-    statement
+    alter call copy create do drop exec execute merge rename replace select
     """.split()
 )
 """Words of a hook that may add columns to a relation, or put another one in its place."""
@@ -262,16 +261,13 @@ class BrokenNodeFinder(LinkingMode):
 
     def may_add_columns(self, node: Node) -> bool:
         """Whether the hooks of a node, or an on-run hook, may add columns to a relation."""
-        if node.resource_type == "operation":
-            called = self.context.macros.closure(self.context.macros.named_in(node.raw_code))
-            texts = [
-                node.raw_code,
-                *map(self.context.macros.text, called & self.context.macros.user),
-            ]
-            words_of_hooks = words(" ".join(texts))
-        else:
-            words_of_hooks = self.context.config_fingerprints.words_of_hooks(node)
-        return not words_of_hooks.isdisjoint(_MAY_ADD_COLUMNS)
+        is_hook = node.resource_type == "operation"
+        texts = [node.raw_code] if is_hook else [sql for _, sql in hooks_of(node)]
+        reader = self.context.config_fingerprints.hook_reader
+        done = [reader.of(text, node.package_name) for text in texts]
+        return any(
+            d.because is not None or d.packages or not d.words.isdisjoint(_MAY_ADD_COLUMNS) for d in done
+        )
 
 
 def believed(project: Project) -> dict[str, list[CatalogColumn]]:

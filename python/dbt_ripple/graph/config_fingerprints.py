@@ -18,7 +18,7 @@ from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.file_reads import files_read, modules_imported
-from dbt_ripple.graph.jinja_branches import texts_taken
+from dbt_ripple.graph.hook_reader import HookEffects, hook_reader
 from dbt_ripple.graph.macros import OWN, Macros, dispatched, environment_in_python
 from dbt_ripple.graph.node_properties import (
     KEEPING_ROWS,
@@ -32,7 +32,8 @@ from dbt_ripple.graph.node_properties import (
     run_with,
     written_by_declaration,
 )
-from dbt_ripple.jinja.facts import Facts, facts_of
+from dbt_ripple.jinja.facts import Facts, calls_any_macro, facts_of
+from dbt_ripple.jinja.facts import asks as asks_of
 from dbt_ripple.jinja.reads import (
     NOTHING,
     Reads,
@@ -96,7 +97,7 @@ class ConfigFingerprints:
         self._of_types: dict[
             frozenset[str] | None, tuple[list[tuple[str, Node]], frozenset[str]]
         ] = {}
-        self._taken: dict[str, list[str]] = {}
+        self.hook_reader = hook_reader(macros)
         self._asking: dict[tuple[str, ...], tuple[bool, bool]] = {}
         self._may_be_other_sql: dict[str, bool] = {}
         self._called: dict[tuple[str, ...], list[str]] = {}
@@ -124,7 +125,7 @@ class ConfigFingerprints:
             settings["command references"] = self.references.of(node)
         if node.is_ephemeral and node.compiled_code is not None:
             return settings  # it is what its readers' SQL shows: no hook of it runs
-        if hooks := hooks_of(node):
+        if hooks := self.own_hooks(node):
             settings["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
             settings["hook macros"] = self.hook_code(node)
             settings["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
@@ -164,10 +165,10 @@ class ConfigFingerprints:
             if held := {f: content for f in read if (content := self.project.files.get(f))}:
                 settings["files"] = held
         unseen = self.unseen(node, hooks)
-        if unseen or project_macros or node.is_python or self.read_by_project_hooks:
+        if unseen or project_macros or node.is_python:
             if reads := self.reads(node, unseen):
                 settings["read"] = read_of(node, reads)
-            everywhere, kinds = self.reads_everywhere(node, unseen)
+            everywhere, kinds = self.reads_everywhere(node, hooks, unseen)
             if everywhere:
                 settings["read of all nodes"] = self.of_all_nodes(everywhere, kinds)
         return settings
@@ -180,7 +181,7 @@ class ConfigFingerprints:
 
     def reads(self, node: Node, unseen: list[str]) -> Reads:
         """What of a node's properties is read where no compiled SQL shows it: in `unseen`, say."""
-        reads = self.read_by_project_hooks
+        reads = NOTHING
         if run := self.macros.run_by(kind_of(node)):
             reads |= self.macros.reads(run)
         for text in unseen:
@@ -232,12 +233,13 @@ class ConfigFingerprints:
         code = (node.raw_code, "incremental" if incremental else "", *node.depends_on.macros)
         answers = self._asking.get(code)
         if answers is None:
-            asked = [Facts.ask_which_command]
+            asked = [Facts.asks_which_command]
             if not incremental:  # of those, `branches` are told apart
-                asked.append(Facts.ask_for_full_refresh)
-            facts = facts_of(node.raw_code)
-            asks = any(what(facts) for what in asked)
-            asks = asks or any(self.macros.that_ask(node.depends_on.macros, w) for w in asked)
+                asked.append(Facts.asks_for_full_refresh)
+            asks = any(
+                asks_of(node.raw_code, what) or self.macros.that_ask(node.depends_on.macros, what)
+                for what in asked
+            )
             looks = any(map(_looks_at_it, map(facts_of, self._texts(node))))
             answers = self._asking[code] = asks, looks
         return answers
@@ -275,24 +277,31 @@ class ConfigFingerprints:
         return texts
 
     def reads_everywhere(
-        self, node: Node, unseen: list[str]
+        self, node: Node, hooks: list[tuple[str, str]], unseen: list[str]
     ) -> tuple[Reads, frozenset[str] | None]:
         """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
-        return self.reads_everywhere_by(unseen, self.macros.run_by(kind_of(node)))
+        run = self.macros.closure(self.macros.run_by(kind_of(node))) & self.macros.user
+        of_hooks = {sql for _, sql in hooks}
+        pieces = [self.project.macros[u].macro_sql for u in sorted(run) if self._reads_for_its_node(u)]
+        for text in unseen:
+            if text in of_hooks:
+                pieces += self.hook_reader.of(text, node.package_name).texts
+            else:
+                called = self.macros.closure(self.macros.named_in(text)) & self.macros.user
+                reached = [self.project.macros[u] for u in sorted(called)]
+                pieces += [text, *(m.macro_sql for m in reached if m.package_name != OWN)]
+        return self._read_everywhere_in(pieces)
 
-    def reads_everywhere_by(
-        self, texts: list[str], start: Iterable[str] = ()
-    ) -> tuple[Reads, frozenset[str] | None]:
-        """What of all nodes these texts read, and the macros they call or that these are.
+    def _reads_for_its_node(self, macro: str) -> bool:
+        """Whether what a macro reads that a materialization runs decides about the node."""
+        return self.project.macros[macro].package_name != OWN
+
+    def _read_everywhere_in(self, pieces: Iterable[str]) -> tuple[Reads, frozenset[str] | None]:
+        """What these texts, which run together, read of all nodes.
 
         Returns:
             What is read; and of which types of nodes, None where that may be any.
         """
-        run = self.macros.closure(start) & self.macros.user
-        macros = [self.project.macros[u] for u in sorted(run)]
-        pieces = [m.macro_sql for m in macros if m.package_name != OWN]
-        for text in texts:
-            pieces += self.taken(text)
         asking = [piece for piece in pieces if asks_the_graph(piece)]
         reads = NOTHING
         for piece in asking:
@@ -302,16 +311,6 @@ class ConfigFingerprints:
                 reads |= every_word_of(piece)
         return reads, types_in_graph(asking)
 
-    def taken(self, text: str) -> list[str]:
-        """The texts that run for a hook, where one of them may walk over all nodes."""
-        texts = self._taken.get(text)
-        if texts is None:
-            called = self.macros.closure(self.macros.named_in(text)) & self.macros.user
-            reached = (text, *(self.project.macros[u].macro_sql for u in called))
-            asks = any("graph" in each or "results" in each for each in reached)
-            texts = self._taken[text] = texts_taken(text, self.macros) if asks else []
-        return texts
-
     def read_by(self, text: str, node: Node) -> bytes:
         """A fingerprint of the properties that a hook of a node reads; empty for none."""
         parts = []
@@ -319,7 +318,8 @@ class ConfigFingerprints:
         reads |= self.macros.reads(self.macros.named_in(text))
         if reads:
             parts.append(repr(read_of(node, reads)).encode())
-        everywhere, kinds = self.reads_everywhere_by([text])
+        texts = self.hook_reader.of(text, node.package_name).texts
+        everywhere, kinds = self._read_everywhere_in(texts)
         if everywhere:
             parts.append(self.of_all_nodes(everywhere, kinds))
         return digest(*parts) if parts else b""
@@ -347,15 +347,6 @@ class ConfigFingerprints:
         return fingerprint
 
     @cached_property
-    def read_by_project_hooks(self) -> Reads:
-        """What of any node's properties an ``on-run-*`` hook reads."""
-        reads = NOTHING
-        for hook in self.project.of_type("operation"):
-            if hook.package_name != OWN:
-                reads |= self.reads_everywhere_by([hook.raw_code])[0]
-        return reads
-
-    @cached_property
     def references(self) -> References:
         """What each reference of a node means."""
         return References(self.project)
@@ -375,6 +366,9 @@ class ConfigFingerprints:
             (node.language, place(node), constraints(node), declared(node)),
             self.naming,
         ]
+        if others := [hook for hook in hooks_of(node) if hook not in self.own_hooks(node)]:
+            codes = [self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name)) for _, sql in others]
+            settings.append([[(when, normalised(sql)) for when, sql in others], codes])
         config = node.config
         if config.get("labels_from_meta") or len(hooks_in(config)) != len(hooks_of(node)):
             settings.append(
@@ -391,28 +385,45 @@ class ConfigFingerprints:
 
     # -- hooks and branches -----------------------------------------------------------------------
 
+    def own_hooks(self, node: Node) -> list[tuple[str, str]]:
+        """The node's hooks that may change its own relation, as `hooks_of` gives them."""
+        return [
+            (when, sql)
+            for when, sql in hooks_of(node)
+            if self.hook_reader.of(sql, node.package_name).may_change(node)
+        ]
+
     def hook_macros(self, node: Node) -> list[str]:
-        """The user's macros that the node's hooks call."""
-        return self.macros.named_in(" ".join(sql for _, sql in hooks_of(node)))
+        """The user's macros that the node's hooks call which may change its relation."""
+        return self.macros.named_in(" ".join(sql for _, sql in self.own_hooks(node)))
 
     def hook_code(self, node: Node) -> bytes:
-        """A fingerprint of the user's macros that the node's hooks run; empty for none.
+        """A fingerprint of the user's macros that these hooks run; empty for none."""
+        codes = [
+            self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name))
+            for _, sql in self.own_hooks(node)
+        ]
+        return digest(*codes) if any(codes) else b""
 
-        Of hooks that walk over all nodes, without the branches that what they are given rules out.
-        """
-        taken = [self.taken(sql) for _, sql in hooks_of(node)]
-        pieces = {normalised_macro(piece) for pieces in taken for piece in pieces}
-        if not all(taken) or any(facts_of(piece).calls_any_macro for piece in pieces):
-            return self.macros.fingerprint(self.hook_macros(node))
-        parts = (f"{piece}{self.macros.variables(piece)}".encode() for piece in sorted(pieces))
-        return digest(b"macros taken", *parts)
+    def code_of_hook(self, sql: str, done: HookEffects) -> bytes:
+        """A fingerprint of the user's macros that a hook runs, as far as they may run; empty for none."""
+        if done.packages:
+            return digest(*map(str.encode, sorted(done.called)))
+        if done.because or any(map(calls_any_macro, done.texts)):
+            return self.macros.fingerprint(self.macros.named_in(sql))
+        pieces = {normalised_macro(piece) for piece in done.texts[1:]}
+        parts = [f"{piece}{self.macros.variables(piece)}".encode() for piece in sorted(pieces)]
+        if self.project.macro_order is not None and not self.macros.in_order.isdisjoint(done.called):
+            parts.append(self.project.macro_order.encode())
+        return digest(b"macros taken", *parts) if parts else b""
 
     def hooks_read(self, node: Node) -> bool:
         """Whether a hook of the node refers to other relations than the node itself."""
-        if not hooks_of(node):
-            return False
-        called = self.macros.closure(self.hook_macros(node)) & self.macros.user
-        texts = [*(sql for _, sql in hooks_of(node)), *map(self.macros.text, called)]
+        texts = [
+            text
+            for _, sql in self.own_hooks(node)
+            for text in self.hook_reader.of(sql, node.package_name).texts
+        ]
         return any({"ref", "source", "graph"} & facts_of(text).words for text in texts)
 
     def unseen_variables(self, node: Node) -> tuple[set[str], set[str]]:
@@ -453,14 +464,14 @@ class ConfigFingerprints:
 
         A part that Jinja gives (``{{ target.schema }}.orders``) makes a name a bare one.
         """
-        hooks = [sql for _, sql in hooks_of(node)]
+        hooks = [sql for _, sql in self.own_hooks(node)]
         if not hooks:
             return set(), set()
         called = self.macros.closure(self.hook_macros(node)) & self.macros.user
         dotted: set[str] = set()
         bare: set[str] = set()
         for text in (*hooks, *map(self.macros.text, called)):
-            plain = without_tags(normalised(text), BY_JINJA)
+            plain = without_tags(text, BY_JINJA)
             names = names_in_sql(plain)
             dotted |= names[0]
             bare |= names[1]
@@ -471,7 +482,7 @@ class ConfigFingerprints:
 
         A hook that deletes or updates goes by columns; which ones, these words tell.
         """
-        hooks = [sql for _, sql in hooks_of(node)]
+        hooks = [sql for _, sql in self.own_hooks(node)]
         if not hooks:
             return set()
         called = self.macros.closure(self.hook_macros(node)) & self.macros.user
@@ -487,7 +498,7 @@ class ConfigFingerprints:
         return kind_of(node) in KEEPING_ROWS or any(
             _may_make_words(facts_of(sql))
             or not self.macros.user.isdisjoint(self.macros.closure(self.macros.named_in(sql)))
-            for _, sql in hooks_of(node)
+            for _, sql in self.own_hooks(node)
         )
 
     def words_of_branches(self, node: Node) -> set[str]:

@@ -8,16 +8,17 @@ macro is not known to query less, that is everything in the node's refs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Final, NamedTuple
 
 from jinja2 import nodes
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.config_fingerprints import BY_JINJA, names_in_sql
-from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, OWN, Macros, dispatched
+from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
 from dbt_ripple.graph.unnamed_reads import CATALOG
 from dbt_ripple.jinja.facts import NOTHING as UNUSED
 from dbt_ripple.jinja.facts import Facts, Use, facts_of, facts_without
@@ -171,10 +172,14 @@ class Introspection:
         code = node.raw_code, *node.depends_on.macros
         names = self._named.get(code)
         if names is None:
-            user = self.macros.closure(node.depends_on.macros) & self.macros.user
-            called = [u for u in sorted(user) if self.macros.macros[u].package_name != OWN]
-            texts = [node.raw_code, *map(self.macros.text, called)]
-            names = self._named[code] = _names_in(texts)
+            texts = (node.raw_code, *self.macros.texts_of(node.depends_on.macros))
+            in_texts = [_names_in(text) for text in texts]
+            names = self._named[code] = NamesInJinja(
+                frozenset().union(*(names.dotted for names in in_texts)),
+                frozenset().union(*(names.bare for names in in_texts)),
+                any(names.catalog for names in in_texts),
+                any(names.columns for names in in_texts),
+            )
         return names
 
     def of_macro(self, unique_id: str) -> tuple[IntrospectedParts, bool, bool]:
@@ -264,24 +269,24 @@ def without_column_values(raw: str) -> tuple[Facts, tuple[tuple[str, str], ...]]
     return facts, tuple(values)
 
 
-def _names_in(texts: Iterable[str]) -> NamesInJinja:
+@cache
+def _names_in(text: str) -> NamesInJinja:
+    facts = facts_of(text)
     dotted: set[str] = set()
     bare: set[str] = set()
-    catalog = columns = False
-    for text in texts:
-        facts = facts_of(text)
-        strings = [text for text, of in facts.texts if of not in _REFERENCES]
-        for piece in (without_tags(text, BY_JINJA), *strings):
-            names = names_in_sql(piece)
-            dotted |= names[0]
-            bare |= names[1]
-            bare.update(_BEHIND_A_SCHEMA.findall(piece))
-            if _ONE_NAME.fullmatch(piece):
-                bare.add(piece)
-            if CATALOG.search(piece):
-                catalog = True
-                columns = columns or _LISTS_COLUMNS.search(piece) is not None
-        catalog = catalog or any("list_relations" in word for word in facts.words)
+    catalog = any("list_relations" in word for word in facts.words)
+    columns = False
+    strings = [string for string, of in facts.texts if of not in _REFERENCES]
+    for piece in (without_tags(text, BY_JINJA), *strings):
+        names = names_in_sql(piece)
+        dotted |= names[0]
+        bare |= names[1]
+        bare.update(_BEHIND_A_SCHEMA.findall(piece))
+        if _ONE_NAME.fullmatch(piece):
+            bare.add(piece)
+        if CATALOG.search(piece):
+            catalog = True
+            columns = columns or _LISTS_COLUMNS.search(piece) is not None
     return NamesInJinja(frozenset(dotted), frozenset(bare), catalog, columns)
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import DIALECTS
-from dbt_ripple.jinja.facts import ANY, Facts, facts_of
+from dbt_ripple.jinja.facts import ANY, Facts, asks, calls_any_macro, facts_of
 from dbt_ripple.jinja.facts import NOTHING as UNUSED
 from dbt_ripple.jinja.reads import NOTHING, Reads, reads_of
 from dbt_ripple.jinja.text import normalised, normalised_macro
@@ -117,7 +117,7 @@ class Macros:
                 *self.users_by_name.get(dispatched(macro.name), ()),
             )
             if unique_id in self.user and macro.package_name != OWN:
-                called += (*self.user,) if self.facts(unique_id).calls_any_macro else ()
+                called += (*self.user,) if calls_any_macro(macro.macro_sql) else ()
             self._calls[unique_id] = called
         return called
 
@@ -206,7 +206,7 @@ class Macros:
         return [u for name in sorted(facts.words) for u in self.users_by_name.get(name, ())]
 
     def that_ask(
-        self, start: Iterable[str], what: Question = Facts.ask_whether_it_exists
+        self, start: Iterable[str], what: Question = Facts.asks_whether_it_exists
     ) -> list[str]:
         """Those of the user's macros that ask for something, themselves or further.
 
@@ -217,11 +217,13 @@ class Macros:
         asking = []
         for unique_id in start:
             if unique_id in self.user:
-                asks = self._asks.get((unique_id, what))
-                if asks is None:
+                does = self._asks.get((unique_id, what))
+                if does is None:
                     reached = self.closure([unique_id]) & self.user
-                    asks = self._asks[unique_id, what] = any(what(self.facts(u)) for u in reached)
-                if asks:
+                    does = self._asks[unique_id, what] = any(
+                        asks(self.macros[u].macro_sql, what) for u in reached
+                    )
+                if does:
                     asking.append(unique_id)
         return asking
 

@@ -9,14 +9,13 @@ not compiled (see `graph.jinja_reads`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import filterfalse
 from typing import Any, Final
 
 from dbt_ripple.artifacts import Column, Node
 from dbt_ripple.graph.normalized_code import type_text
-from dbt_ripple.jinja.facts import configured
+from dbt_ripple.jinja.facts import configured, facts_of
 from dbt_ripple.jinja.reads import Reads
 
 DESCRIBING: Final = frozenset(
@@ -117,7 +116,7 @@ _STORING_FAILURES: Final = frozenset({"alias", "database", "schema"})
 _KNOWN: Final = DESCRIBING.union(
     OF_KEPT_ROWS, OF_PYTHON, STORING, _APART, *_APART_OF.values(), _BY_VALUE
 )
-_BY_ENVIRONMENT: Final = re.compile(r"\b(?:target|env_var)\b")
+_OF_ENVIRONMENT: Final = frozenset({"target", "env_var"})
 _EMPTY: Final[tuple[Any, ...]] = (None, [], {})
 
 
@@ -316,7 +315,8 @@ def as_configured(node: Node, name: str, value: Any) -> Any:
     if unrendered is None or value is None:
         return value
     if isinstance(unrendered, str) and "{{" in unrendered:
-        return unrendered if _BY_ENVIRONMENT.search(unrendered) else (unrendered, value)
+        by_target = not _OF_ENVIRONMENT.isdisjoint(facts_of(unrendered).words)
+        return unrendered if by_target else (unrendered, value)
     if name in node.raw_code:
         arguments = configured(node.raw_code)
         # Where the name is not found it may be in a dict that is passed on whole.

@@ -5,7 +5,7 @@ The tree is walked once a text. What cannot be parsed is taken for anything (`Fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
@@ -92,15 +92,15 @@ class Facts(msgspec.Struct, frozen=True):
         """The uses of these names."""
         return (use for use in self.uses if use.name in names)
 
-    def ask_whether_it_exists(self) -> bool:
+    def asks_whether_it_exists(self) -> bool:
         """Whether it may do something else on the first run of a model than on later ones."""
         return not self.readable or not OF_OTHER_RUNS.isdisjoint(self.said)
 
-    def ask_for_full_refresh(self) -> bool:
+    def asks_for_full_refresh(self) -> bool:
         """Whether a table or a view of it may be something else under ``--full-refresh``."""
         return not self.readable or not OF_FULL_REFRESH.isdisjoint(self.said)
 
-    def ask_which_command(self) -> bool:
+    def asks_which_command(self) -> bool:
         """Whether it may be something else when it is built than ``dbt compile`` shows."""
         return (
             not self.readable
@@ -111,6 +111,26 @@ class Facts(msgspec.Struct, frozen=True):
             )
         )
 
+
+_CALL_BY_NAME: Final = ("context", "adapter_macro", "dispatch", "render")
+
+
+def calls_any_macro(text: str) -> bool:
+    """Whether a text calls macros by names that do not stand in it; a text is only parsed where it may."""
+    return any(word in text for word in _CALL_BY_NAME) and facts_of(text).calls_any_macro
+
+
+def asks(text: str, what: Callable[[Facts], bool]) -> bool:
+    """What a question to its facts says of a text, which is only parsed where it may be true."""
+    return any(word in text for word in _MAY_ASK[what]) and what(facts_of(text))
+
+
+_MAY_ASK: Final[dict[Callable[[Facts], bool], Collection[str]]] = {
+    Facts.asks_whether_it_exists: OF_OTHER_RUNS,
+    Facts.asks_for_full_refresh: OF_OTHER_RUNS,
+    Facts.asks_which_command: ("flags", "invocation_args_dict", "selected_resources"),
+}
+"""By question, words of which one stands in each text of which it is true."""
 
 OF_FULL_REFRESH: Final = OF_OTHER_RUNS - {"is_incremental"}
 _OF_COMMANDS: Final = frozenset({"invocation_args_dict", "selected_resources"})

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from dbt_ripple.jinja.facts import Use, facts_of
@@ -140,6 +141,7 @@ def _steps(path: tuple[str, ...]) -> tuple[list[str], bool]:
     return steps, False
 
 
+@cache
 def asks_the_graph(text: str) -> bool:
     """Whether a text looks at nodes by ``graph`` or ``results``, which hold all of them."""
     facts = facts_of(text)
@@ -184,6 +186,7 @@ def types_in_graph(texts: Iterable[str]) -> frozenset[str] | None:
     return frozenset(types)
 
 
+@cache
 def every_word_of(text: str) -> Reads:
     """Of a text that may be handed a node: every word in it may be what it asks that for."""
     facts = facts_of(text)

@@ -316,15 +316,20 @@ def normalised_macro(text: str) -> str:
 
 
 def without_tags(text: str, instead: str) -> str:
-    """The text with something else in place of each ``{{ }}``, and a space for each ``{% %}``.
+    """The SQL with something else in place of each ``{{ }}``, and a space for each ``{% %}``, without comments.
 
     Example:
         >>> without_tags("delete from {{ this }} where a", "it")
         'delete from it where a'
     """
-    kinds = {"{{": instead, "{%": " "}
     parts = pieces(text)
-    return text if parts is None else "".join(kinds.get(p.kind, p.text) for p in parts)
+    if parts is None:
+        return text
+    normal = normal_pieces(text) or [part.text for part in parts]
+    kinds = {"{{": instead, "{%": " "}
+    return "".join(
+        kinds.get(p.kind, sql) if sql else "" for p, sql in zip(parts, normal, strict=True)
+    )
 
 
 OF_OTHER_RUNS: Final = frozenset(

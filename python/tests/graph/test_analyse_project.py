@@ -240,7 +240,8 @@ def test_a_defect_of_ours_is_one_nodes_alone(monkeypatch: pytest.MonkeyPatch) ->
     [
         ("delete from {{ this }} where amount > 3", True),
         ("delete from {{ this }} where ID = 4", False),
-        ("create table t as select * from {{ this }}", True),
+        ("create table t as select * from {{ this }}", False),
+        ("create or replace table {{ this }} as select * from {{ this }}", True),
     ],
 )
 def test_a_hook_goes_by_the_columns_it_names(hook: str, moves: bool) -> None:

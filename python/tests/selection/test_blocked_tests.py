@@ -100,9 +100,9 @@ UNSURE = {
         {"stg_config": {"materialized": "incremental"}, "stg": RENAMED},
     ),
     "a hook that may add it": (
-        {"stg_config": {"materialized": "table", "post-hook": [{"sql": "alter table x"}]}},
+        {"stg_config": {"materialized": "table", "post-hook": [{"sql": "alter table {{ this }}"}]}},
         {
-            "stg_config": {"materialized": "table", "post-hook": [{"sql": "alter table x"}]},
+            "stg_config": {"materialized": "table", "post-hook": [{"sql": "alter table {{ this }}"}]},
             "stg": RENAMED,
         },
     ),

@@ -29,6 +29,7 @@ def hooked(other: str, hook: str, *more: Macro, columns: str = "id, amount") -> 
         ),
         node("model.p.below", "select id, amount from s.a", "model.p.a"),
         check("t", "select id from s.a", "model.p.a"),
+        *([check("of_below", "select id from s.below", "model.p.below")] if "below" in hook else []),
         catalog=LISTED,
         macros=more,
     )
@@ -68,7 +69,7 @@ def test_a_relation_that_no_hook_names_does_not(hook: str) -> None:
 def test_a_hook_that_names_what_is_made_of_its_node_goes_in_no_circle() -> None:
     hook = "insert into s.below select id, 0 from s.a"
     assert names(hooked(OTHER, hook), hooked(OTHER, hook)) == []
-    assert names(hooked(OTHER, hook), hooked(OTHER, hook.replace("0", "1"))) == ["t"]
+    assert names(hooked(OTHER, hook), hooked(OTHER, hook.replace("0", "1"))) == ["of_below"]
 
 
 def test_a_hook_that_inserts_goes_by_the_places_of_columns() -> None:
@@ -594,7 +595,7 @@ def with_own_materialization(text: str) -> Project:
         lambda: incremental(RECENT.replace("var('days')", f"env_var('{CUSTOM}', '1')")),
         lambda: incremental(RECENT.replace("var('days')", "env_var('DBT_ENV_' ~ rest)")),
         lambda: incremental(RECENT.replace("var('days')", "context['env_var']('X')")),
-        lambda: incremental("select 1", hook=f"delete from x where {{{{ env_var('{CUSTOM}') }}}}"),
+        lambda: incremental("select 1", hook=f"delete from {{{{ this }}}} where {{{{ env_var('{CUSTOM}') }}}}"),
         lambda: python(f"import os\ndef model(dbt, s): return os.environ['{CUSTOM}']"),
         lambda: python(f"import os\ndef model(dbt, s): return os.getenv('{CUSTOM}', 'x')"),
         lambda: python("import os\ndef model(dbt, s): return dict(os.environ)"),

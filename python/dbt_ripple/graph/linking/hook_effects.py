@@ -1,19 +1,25 @@
-"""What hooks leave in other relations than their own."""
+"""What hooks leave in other relations than their own.
+
+What a hook leaves is told by its text and by the relations that it reads, which are linked first: so each
+relation is linked once, those that hooks write to after what these read. A hook may also write to
+what it reads, or to what that is made of. Of such a circle nothing can be linked first; what is left in it
+is then told by the code of all that stands above the circle, so that an edit of any of it is seen in all.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.graph.hooks import Hook, when_it_runs
-from dbt_ripple.graph.linking.node_parents import (
-    functions_above,
-    named_by_hooks,
-    named_by_jinja,
-    refers_to,
-)
+from dbt_ripple.graph.linking.node_parents import refers_to
+from dbt_ripple.graph.linking.opaque_nodes import text_by_unique_id
 from dbt_ripple.graph.linking.other_dependencies import whole_relations
+from dbt_ripple.graph.node_properties import declared
 from dbt_ripple.graph.relations import LinkedNode, after_hooks
+from dbt_ripple.graph.seed_files import checksum
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.reasons import Code
 
@@ -33,65 +39,94 @@ def as_hooks_leave_it(
     return after_hooks(linked, left, whole_relations(linker, sorted(read)), reason)
 
 
-def settle_hooks(linker: Linker) -> None:
-    """Link again what reads what hooks write, until that is known to the end.
+class LeftByHooks:
+    """What the hooks of a project leave, each relation's and each thing's told once.
 
-    A hook may write to a relation from others that are made of it. So what hooks leave is told
-    from the relations as they were linked before, once more for each thing that hooks write:
-    then whatever one of them depends on has come to all of them, in a circle, too.
+    Args:
+        linker: links what hooks read.
     """
-    hooks = linker.context.hooks
-    if not hooks.all:
-        return
-    for _ in range(1 + len(hooks.writing) + len(hooks.making)):
-        left = {key: _left_by(linker, key, writing) for key, writing in hooks.writing.items()}
-        left |= {f"{name}()": _left_by(linker, name, by) for name, by in hooks.making.items()}
-        changed = {key for key, fingerprint in left.items() if linker.left.get(key) != fingerprint}
-        if not changed:
-            return
-        linker.left = left
-        again = _reached_from(linker, changed)
-        for unique_id in again:
-            linker.linked_nodes.pop(unique_id, None)
-            linker.views.pop(unique_id, None)
-        linker.functions.clear()
-        for unique_id in again:
-            if unique_id not in linker.linked_nodes:
-                linker.node(unique_id)
 
+    def __init__(self, linker: Linker) -> None:
+        self.linker = linker
+        self.hooks = linker.context.hooks
+        self._told: dict[str, bytes] = {}
+        self._above: dict[str, list[str]] = {}
+        self._code: dict[str, bytes] = {}
 
-def _left_by(linker: Linker, key: str, hooks: list[Hook]) -> bytes:
-    """What these hooks do: their texts, and all that they read."""
-    parts = [key.encode()]  # a hook that writes to two relations need not do the same to both
-    for hook in hooks:
-        # Where one that may write to anything was edited, every test is selected anyway.
-        parts += [when_it_runs(hook.owner).encode(), b"" if hook.anything else hook.text]
-        for unique_id in sorted(hook.reads - {key}):
-            if unique_id in linker.linked_nodes:
-                relation = linker.linked_nodes[unique_id].relation
-                parts += [unique_id.encode(), relation.all_fp(), relation.rows.fp]
-        for other in sorted(linker.context.hooks.of_others(hook)):
-            parts += [other.encode(), linker.left_in(other)]
-    return digest(b"left", *parts)
+    def in_(self, key: str) -> bytes:
+        """A fingerprint of what is left in a relation, or made; empty where hooks do nothing to it."""
+        told = self._told.get(key)
+        if told is None:
+            name = key.removesuffix("()")
+            hooks = self.hooks.making.get(name) if key != name else self.hooks.writing.get(key)
+            told = self._told[key] = self._left_by(key, hooks) if hooks else b""
+        return told
 
+    def _left_by(self, key: str, hooks: list[Hook]) -> bytes:
+        """What these hooks do: their texts, and all that they read."""
+        linker = self.linker
+        parts = [key.encode()]  # a hook that writes to two relations need not do the same to both
+        for hook in hooks:
+            # Where one that may write to anything was edited, every test is selected anyway.
+            parts += [when_it_runs(hook.owner).encode(), b"" if hook.anything else hook.text]
+            for unique_id in sorted(hook.reads - {key}):
+                parts.append(unique_id.encode())
+                if unique_id in linker.in_progress or key in self._reached_from(unique_id):
+                    parts.append(self._code_of_circle(unique_id))
+                elif unique_id in linker.project.nodes:
+                    relation = linker.node(unique_id).relation
+                    parts += [relation.all_fp(), relation.rows.fp]
+            for other in sorted(self.hooks.of_others(hook)):
+                in_circle = key in self._reached_from(other)
+                left = self._code_of_circle(other) if in_circle else self.in_(other)
+                parts += [other.encode(), left]
+        return digest(b"left", *parts)
 
-def _reached_from(linker: Linker, changed: set[str]) -> list[str]:
-    """The linked nodes that read any of these, directly or not, and these; in order."""
-    nodes = linker.project.nodes
-    children: dict[str, list[str]] = {}
-    for child, above in linker.above.items():
-        for parent in above:
-            children.setdefault(parent, []).append(child)
-    for unique_id in linker.linked_nodes:
-        if unique_id in nodes:
-            node = nodes[unique_id]
-            reads = linker.context.introspection.of(node)
-            for parent in (
-                *refers_to(linker, unique_id),
-                *functions_above(linker, unique_id),
-                *named_by_hooks(linker, unique_id, node),
-                *named_by_jinja(linker, unique_id, node, reads),
-            ):
-                children.setdefault(parent, []).append(unique_id)
-    reached = reach_all(changed, children)
-    return [u for u in linker.linked_nodes if u in reached and u in nodes]
+    # -- circles ------------------------------------------------------------------------------------
+
+    def _reached_from(self, key: str) -> Iterable[str]:
+        """All that stands above a relation or a thing that hooks make, and itself."""
+        waiting, above = [key], self._above
+        while waiting:
+            each = waiting.pop()
+            if each not in above:
+                above[each] = sorted(self._directly_above(each))
+                waiting += above[each]
+        return reach_all([key], above)
+
+    def _directly_above(self, key: str) -> set[str]:
+        linker = self.linker
+        above: set[str] = set()
+        name = key.removesuffix("()")
+        hooks = self.hooks.making.get(name, []) if key != name else self.hooks.writing.get(key, [])
+        for hook in hooks:
+            above |= hook.reads
+            above |= self.hooks.of_others(hook)
+        node = linker.project.nodes.get(key)
+        if node is not None:
+            above.update(refers_to(linker, key))
+            dotted, bare = linker.context.config_fingerprints.named_by_hooks(node)
+            above |= linker.names.nodes_named(dotted, bare) if dotted or bare else set()
+            code = node.compiled_code or node.raw_code
+            above |= {f"{name}()" for name in self.hooks.called_in(code)}
+            above |= self.hooks.writing.keys() & set(re.findall(r"\w+", code.lower()))
+        return above - {key}
+
+    def _code_of_circle(self, key: str) -> bytes:
+        """A fingerprint of the code of all that stands above."""
+        return digest(*(self._code_of(each) for each in sorted(self._reached_from(key))))
+
+    def _code_of(self, key: str) -> bytes:
+        code = self._code.get(key)
+        if code is None:
+            linker = self.linker
+            name = key.removesuffix("()")
+            hooks = self.hooks.making.get(name, []) if key != name else self.hooks.writing.get(key, [])
+            parts = [key.encode(), *(hook.text for hook in hooks)]
+            node = linker.project.nodes.get(key)
+            if node is not None:
+                settings = linker.context.config_fingerprints.of(node, columns=True)
+                text = text_by_unique_id(linker, key, node).encode("utf-8", "surrogatepass")
+                parts += [text, settings, repr((checksum(node), declared(node))).encode()]
+            code = self._code[key] = digest(*parts)
+        return code

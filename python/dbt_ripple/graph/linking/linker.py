@@ -20,7 +20,7 @@ from dbt_ripple.graph.hypothetical import (
     relation_of_builder,
     written_otherwise,
 )
-from dbt_ripple.graph.linking.hook_effects import as_hooks_leave_it, settle_hooks
+from dbt_ripple.graph.linking.hook_effects import LeftByHooks, as_hooks_leave_it
 from dbt_ripple.graph.linking.models import link_model
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode
 from dbt_ripple.graph.linking.project_context import ProjectContext
@@ -64,11 +64,11 @@ class Linker:
     Attributes:
         linked_nodes: the relations that are linked, by unique_id.
         in_progress: those that are being linked, outermost first.
-        named_by: the relations that each node's query names. A query may be asked about again, when
-            hooks have been settled or by a unit test of its model.
+        named_by: the relations that each node's query names. A query may be asked about again, by a
+            unit test of its model.
         above: the same, with what the node reads besides, once that is known.
         called: what the FROM clause of each node's query calls.
-        left: a fingerprint of what hooks leave in each relation that they write to.
+        left: what hooks leave in the relations that they write to.
         notes: the columns that only their use shows, while they are gathered.
     """
 
@@ -98,7 +98,7 @@ class Linker:
         self.above: dict[str, set[str]] = {}
         self.named_by: dict[str, set[str]] = {}
         self.called: dict[str, Sequence[str]] = {}
-        self.left: dict[str, bytes] = {}
+        self.left = LeftByHooks(self)
         self.notes: dict[Note, None] | None = None
 
     @property
@@ -120,7 +120,6 @@ class Linker:
                 if linked.analysis.status == "opaque":
                     collect_new()
                 count_as_old()
-        settle_hooks(self)
 
     def node(self, unique_id: str) -> LinkedNode:
         """Link one node, its parents first where they are not linked yet."""
@@ -222,5 +221,5 @@ class Linker:
         return name
 
     def left_in(self, key: str) -> bytes:
-        """A fingerprint of what hooks leave in a relation, or make; empty before it is known."""
+        """A fingerprint of what hooks leave in a relation, or make."""
         return self.mode.left_by_hooks(self, key)

@@ -65,8 +65,8 @@ class LinkingMode:
         return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})
 
     def left_by_hooks(self, linker: Linker, key: str) -> bytes:
-        """A fingerprint of what hooks leave in a relation, or make; empty before it is known."""
-        return linker.left.get(key, b"")
+        """A fingerprint of what hooks leave in a relation, or make; empty for nothing."""
+        return linker.left.in_(key)
 
 
 def unequal_cycle(linker: Linker, unique_id: str) -> Relation:

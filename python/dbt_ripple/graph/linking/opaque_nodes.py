@@ -59,7 +59,7 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
     relations = [linker.node(p).relation for p in above]
     fingerprint = digest(
         b"opaque",
-        _text(linker, unique_id, node).encode("utf-8", "surrogatepass"),
+        text_by_unique_id(linker, unique_id, node).encode("utf-8", "surrogatepass"),
         linker.context.config_fingerprints.of(node, columns=True),
         repr(declared(node) if node.contract_enforced else []).encode(),
         *functions_called(linker, unique_id),
@@ -111,7 +111,7 @@ def _left_for(linker: Linker, unique_id: str, node: Node) -> list[bytes]:
     return [*parts, linker.context.all_code] if CATALOG.search(text) else parts
 
 
-def _text(linker: Linker, unique_id: str, node: Node) -> str:
+def text_by_unique_id(linker: Linker, unique_id: str, node: Node) -> str:
     """The text of a node that cannot be analysed, relations by unique_id (rule 6)."""
     macros = linker.context.macros
     if node.is_python or node.compiled_code is None:

@@ -66,7 +66,13 @@ class ProjectContext:
     @cached_property
     def hooks(self) -> Hooks:
         """What its hooks do to other relations than their own."""
-        return Hooks(self.project, self.macros, self.names, self._nodes_that_may_write)
+        return Hooks(
+            self.project,
+            self.config_fingerprints,
+            self.names,
+            self._nodes_that_may_write,
+            lambda: self.all_code,
+        )
 
     @cached_property
     def hooks_that_write(self) -> list[Hook]:

@@ -17,7 +17,7 @@ from dbt_ripple.flow.relation import (
 from dbt_ripple.graph.hypothetical import relation_of_builder, written_otherwise
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.linking.struct_fields import struct_fields
-from dbt_ripple.graph.node_properties import of_source, read_of
+from dbt_ripple.graph.node_properties import of_source
 from dbt_ripple.graph.relations import (
     LinkedNode,
     UnlistedSourceColumns,
@@ -35,8 +35,6 @@ def link_source(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     """A source, by its name and the settings by which it is read."""
     fingerprint = digest(b"leaf", unique_id.encode(), repr(where_it_is(node)).encode())
     settings = of_source(node, linker.project.metadata.adapter_type)
-    if reads := linker.context.config_fingerprints.read_by_project_hooks:
-        settings += read_of(node, reads)
     if settings:
         fingerprint = digest(fingerprint, repr(settings).encode())
     listed = linker.catalog.get(unique_id, [])

@@ -1,0 +1,319 @@
+"""What a statement of a hook does: the relations it writes to, what it makes, and what it reads.
+
+Statements are read by sqlglot. What it has no tree for is looked up by its first words; what stands in no table
+here may do anything. In the target of a statement the names are as they are written.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError
+
+from dbt_ripple.flow.statement_effects import ANY_NAME, ANYTHING, MARK, Effects
+
+# What sqlglot takes for a command, it says; here that is an answer.
+logging.getLogger("sqlglot").addFilter(
+    lambda record: "Falling back to parsing as a 'Command'" not in record.getMessage()
+)
+
+_WRITTEN: Final = frozenset({"TABLE", "VIEW"})
+_MADE: Final = frozenset(
+    """
+    AGGREGATE DOMAIN ENUM FUNCTION MACRO MODEL OPERATOR PROCEDURE SECRET SEQUENCE STAGE TYPE VARIABLE
+    """.split()
+)
+_KEPT: Final = frozenset(
+    "CATALOG DATABASE GROUP INDEX ROLE SCHEMA STATISTICS TAG USER WAREHOUSE".split()
+)
+"""Kinds of things that hold no rows; to drop a schema or a database drops what is in it."""
+
+_KEEP_ROWS: Final = frozenset(
+    """
+    analyse analyze cache checkpoint clear cluster comment commit deallocate desc describe explain
+    export grant list listen lock ls notify optimize reindex release rollback savepoint show
+    uncache unlisten unlock vacuum
+    """.split()
+)
+_OF_SESSION: Final = frozenset("discard pragma reset set unset use".split())
+"""Statements that decide what others after them find in their session."""
+
+_TAKE_RIGHTS: Final = frozenset({"deny", "revoke"})
+_BEFORE_A_TARGET: Final = frozenset(
+    """
+    all concurrently copy delete dynamic exists external from if insert into iceberg load materialized merge msck
+    not only or overwrite refresh repair replace restore table truncate undrop update view alter
+    """.split()
+)
+"""Words that may stand between the beginning of a statement that writes and its target."""
+
+_WRITES: Final = frozenset(
+    "alter copy delete insert merge msck refresh replace restore truncate undrop update".split()
+)
+_BETWEEN: Final = frozenset(
+    """
+    or replace temp temporary global local external transient secure materialized dynamic unique bitmap bloomfilter
+    clustered columnstore concurrently fulltext nonclustered search vector persistent scalar window if not exists
+    """.split()
+)
+"""Words that may stand between ``create`` and what is created."""
+
+_KEEPING_ACTIONS: Final = {
+    exp.AddConstraint: {"expressions"},
+    exp.AlterColumn: {"this", "allow_null", "comment"},
+    exp.AlterDistStyle: {"this"},
+    exp.AlterSet: {"expressions", "tag"},
+    exp.AlterSortKey: {"this", "expressions", "compound"},
+    exp.ClusterProperty: {"expressions"},
+}
+"""What ALTER TABLE may do to constraints, properties and storage: to no row."""
+
+_STATEMENTS_KEEPING: Final = (
+    *(exp.Analyze, exp.Cache, exp.Comment, exp.Commit, exp.Describe, exp.Grant, exp.Rollback, exp.Semicolon),
+    *(exp.Show, exp.Transaction, exp.Uncache),
+)
+_STATEMENTS_OF_SESSION: Final = (exp.Pragma, exp.Set, exp.Use)
+
+
+def effects_of(sql: str, dialect: str) -> Effects:
+    """What the statements of a text do.
+
+    Args:
+        sql: one or more statements.
+        dialect: sqlglot's name of its engine.
+
+    Example:
+        >>> done = effects_of("grant select on a to b; insert into s.t select x from u", "duckdb")
+        >>> sorted(done.writes), sorted(done.reads), done.anything
+        (['s.t'], ['u'], False)
+        >>> effects_of("call refresh()", "duckdb").anything
+        True
+    """
+    done = Effects()
+    try:
+        tokens = sqlglot.tokenize(sql, read=dialect)
+    except SqlglotError:
+        return Effects(words=frozenset(re.findall(r"\w+", sql.lower())), anything=True)
+    statement: list[Any] = []
+    for token in (*tokens, None):
+        if token is not None and token.token_type is not sqlglot.TokenType.SEMICOLON:
+            statement.append(token)
+        elif statement:
+            done |= _effects(sql[statement[0].start : statement[-1].end + 1], statement, dialect)
+            statement = []
+    return done
+
+
+def _effects(sql: str, tokens: list[Any], dialect: str) -> Effects:
+    literal = (sqlglot.TokenType.STRING, sqlglot.TokenType.NUMBER)
+    words = [w for t in tokens if t.token_type not in literal for w in t.text.lower().split()]
+    known = Effects(words=frozenset(w for word in words for w in re.findall(r"\w+", word)))
+    try:
+        trees = sqlglot.parse(sql, read=dialect)
+        is_read = True
+    except (SqlglotError, RecursionError):
+        is_read = False
+        try:
+            trees = sqlglot.parse(sql, read=dialect, error_level=ErrorLevel.IGNORE)
+        except Exception:  # what is left of a tree may be none
+            trees = []
+    except Exception:  # over SQL that no engine takes sqlglot stumbles
+        return known | ANYTHING
+    tree = trees[0] if trees and (is_read or isinstance(trees[0], _READ_IN_PART)) else None
+    if len(trees) == 1 and tree is not None:
+        done = _of_tree(tree, dialect)
+        if done is not None:
+            return known | done
+    return known | _of_words(words, sql, dialect)
+
+
+_READ_IN_PART: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.TruncateTable)
+"""Of which the target is known although the rest is no SQL that can be read."""
+
+
+def _of_tree(tree: exp.Expression, dialect: str) -> Effects | None:
+    """What a statement does by its parse tree; None where that does not tell."""
+    kind = str(tree.args.get("kind") or "").upper()
+    targets: list[Any] = []
+    if isinstance(tree, exp.Query):
+        into = tree.args.get("into")
+        targets = [into.this] if into is not None else []
+        if any(True for _ in tree.find_all(exp.Anonymous, exp.Command)):
+            return _with(tree, targets, dialect) | ANYTHING
+    elif isinstance(tree, exp.Values):
+        pass
+    elif isinstance(tree, exp.Insert):
+        if isinstance(tree.this, exp.Directory):
+            return _with(tree, [], dialect)
+        targets = [tree.this]
+    elif isinstance(tree, (exp.Update, exp.Merge, exp.LoadData)):
+        targets = [tree.this]
+    elif isinstance(tree, exp.Delete):
+        targets = [tree.this, *(tree.args.get("tables") or ())]
+    elif isinstance(tree, exp.MultitableInserts):
+        targets = [insert.this for insert in tree.find_all(exp.Insert)]
+    elif isinstance(tree, exp.TruncateTable):
+        targets = list(tree.expressions)
+    elif isinstance(tree, exp.Copy):
+        targets = [tree.this] if kind == "TRUE" else []
+    elif isinstance(tree, (exp.Create, exp.Drop)):
+        return _created(tree, kind, dialect)
+    elif isinstance(tree, exp.Alter) and kind in _WRITTEN:
+        if all(map(_keeps_rows, tree.args.get("actions") or [None])):
+            return _with(tree, [], dialect)
+        targets = list(tree.find_all(exp.Table))
+    elif isinstance(tree, exp.Revoke):
+        named = list(tree.find_all(exp.Table))
+        return _with(tree, named, dialect) if named else ANYTHING
+    elif isinstance(tree, _STATEMENTS_OF_SESSION):
+        return _of_session(tree, dialect)
+    elif isinstance(tree, _STATEMENTS_KEEPING):
+        return _with(tree, [], dialect)
+    else:
+        return None
+    return _with(tree, targets, dialect)
+
+
+def _keeps_rows(action: Any) -> bool:
+    allowed = _KEEPING_ACTIONS.get(type(action), frozenset())
+    return bool(allowed) and all(name in allowed for name, value in action.args.items() if value is not None and value != [])
+
+
+def _created(tree: exp.Create | exp.Drop, kind: str, dialect: str) -> Effects | None:
+    """What CREATE or DROP of something does."""
+    of = [tree.this] if isinstance(tree, exp.Create) else list(tree.args.get("tables") or [tree.this])
+    if kind in _WRITTEN:
+        return _with(tree, of, dialect)
+    if kind in _MADE:
+        names = (_last(each) for each in of)
+        return _with(tree, [], dialect) | Effects(makes=frozenset(names))
+    if kind in _KEPT and not (isinstance(tree, exp.Drop) and kind in ("CATALOG", "DATABASE", "SCHEMA")):
+        return Effects()
+    return None
+
+
+def _of_session(tree: exp.Expression, dialect: str) -> Effects:
+    """What SET and its like do: a variable is something that is made."""
+    items = tree.expressions
+    if isinstance(tree, exp.Set) and items and all(i.args.get("kind") == "VARIABLE" for i in items):
+        names = (_last(i.this.this if isinstance(i.this, exp.EQ) else i.this) for i in items)
+        return _with(tree, [], dialect) | Effects(makes=frozenset(names))
+    return Effects(of_session=True)
+
+
+def _with(tree: exp.Expression, targets: Iterable[Any], dialect: str) -> Effects:
+    """Writes to some targets, and reads of all else that is named."""
+    written: list[exp.Table] = []
+    unknown = False
+    for target in targets:
+        table = target.this if isinstance(target, exp.Schema) else target
+        if isinstance(table, exp.Table) and table.parts and table.name:
+            written.append(table)
+        else:
+            unknown = True
+    ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    others = [table for table in tree.find_all(exp.Table) if not any(table is w for w in written)]
+    # T-SQL updates and deletes by an alias.
+    aliases = {t.alias.lower(): t for t in others if t.alias}
+    names = {_name(t, dialect) for w in written for t in (w, aliases.get(_name(w, dialect).lower())) if t}
+    reads = {_name(table, dialect) for table in others if table.name}
+    return Effects(
+        writes=frozenset(names),
+        reads=frozenset(name for name in reads if name.lower() not in ctes),
+        anything=unknown,
+    )
+
+
+def _name(table: exp.Table, dialect: str) -> str:
+    return ".".join(part.sql(dialect) for part in table.parts)
+
+
+def _last(of: Any) -> str:
+    """The last part of the name of something that is made."""
+    while isinstance(of, (exp.UserDefinedFunction, exp.Schema, exp.Table, exp.Dot)):
+        of = of.expression if isinstance(of, exp.Dot) else of.this
+    name = (of.name if isinstance(of, exp.Expression) else "").lower()
+    return ANY_NAME if not name or "__" in name and MARK.search(name) else name
+
+
+def _of_words(words: list[str], sql: str, dialect: str) -> Effects:
+    """What a statement does that has no tree, by its first words."""
+    first, rest = words[0], words[1:]
+    if first in _OF_SESSION or words[:2] == ["alter", "session"]:
+        variable = rest[1:2] if rest[:1] == ["variable"] else []
+        if variable:
+            return _named(words) | Effects(makes=frozenset(variable))
+        return Effects(of_session=True)
+    if first in _TAKE_RIGHTS:
+        named = _named(words)
+        return named._replace(writes=named.reads) if named.reads else ANYTHING
+    if first in _KEEP_ROWS and words[:2] != ["explain", "analyze"]:
+        return Effects()
+    if first == "declare" and len(words) > 1:
+        return Effects(makes=frozenset(rest[:1]))
+    if first in ("create", "drop", "alter") and (kind := _kind(rest)) is not None:
+        at, what = kind
+        if what in _KEPT and not (first == "drop" and what in ("CATALOG", "DATABASE", "SCHEMA")):
+            return Effects() if first != "alter" or "set" not in rest else ANYTHING
+        if what in _MADE:
+            name = _dotted(rest[at + 1 :])
+            return _named(rest[at + 1 :]) | Effects(makes=frozenset([_last_of(name)]))
+        if what in _WRITTEN:
+            target = _dotted(rest[at + 1 :])
+            if not target:
+                return ANYTHING
+            others = _named(rest[at + 1 :]) if first == "create" else Effects()
+            swapped = _named(rest[at + 1 :]).reads if first == "alter" else frozenset[str]()
+            return others | Effects(writes=frozenset([target]) | swapped)
+    if words[:3] == ["alter", "default", "privileges"]:
+        return Effects()
+    if first == "refresh" and "view" not in rest:  # what was cached of a relation
+        return Effects()
+    if first in _WRITES:
+        at = next((i for i, word in enumerate(words) if word not in _BEFORE_A_TARGET), len(words))
+        if (target := _dotted(words[at:])) and at:
+            return _named(words[at:]) | Effects(writes=frozenset([target]))
+    return ANYTHING
+
+
+def _kind(words: list[str]) -> tuple[int, str] | None:
+    """What is created, and where that is said."""
+    for i, word in enumerate(words):
+        if word.upper() in _WRITTEN | _MADE | _KEPT:
+            return i, word.upper()
+        if word not in _BETWEEN:
+            return None
+    return None
+
+
+def _dotted(words: list[str]) -> str:
+    """The name that begins here; empty where none does."""
+    words = words[next((i for i, w in enumerate(words) if w not in ("if", "not", "exists", "only")), 0) :]
+    name = ""
+    for i, word in enumerate(words):
+        if (word == ".") != bool(i % 2) or not (word == "." or re.fullmatch(r"[\w$]+", word)):
+            break
+        name += word
+    return name.rstrip(".")
+
+
+def _last_of(name: str) -> str:
+    last = name.rpartition(".")[2]
+    return ANY_NAME if not last or MARK.search(last) else last
+
+
+def _named(words: list[str]) -> Effects:
+    """All that may be a name of a relation in a statement that has no tree, as what it reads."""
+    names = set()
+    for i, word in enumerate(words):
+        if (i == 0 or words[i - 1] != ".") and (name := _dotted(words[i:])) and (
+            "." in name or MARK.search(name) or words[i - 1] in ("from", "join", "table", "into", "on", "with", "to")
+        ):
+            names.add(name)
+    return Effects(reads=frozenset(names))
+

@@ -1,0 +1,198 @@
+"""What the texts do that dbt runs beside queries, each read once: hooks, headers, and Jinja that runs statements.
+
+A text is rendered (`jinja.hook_runs`), and its statements are read (`flow.hook_statements`). Relations are
+names here, as the statements have them, and places of dbt's; which nodes these are, `graph.hooks` says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.statement_effects import MARK, Effects
+from dbt_ripple.graph.known_hooks import KnownMacros
+from dbt_ripple.graph.macros import OWN, Macros
+from dbt_ripple.jinja.branches import without_branches
+from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place
+
+_QUOTES: Final = "`\"[]"
+
+
+class Target(NamedTuple):
+    """A relation that statements write to or read.
+
+    Attributes:
+        name: as it is written; of a relation that Jinja names, empty, unless a schema is written before it.
+        last: the last part of the name, lower case.
+        place: the relation that Jinja names.
+    """
+
+    name: str
+    last: str
+    place: Place | None = None
+
+
+class HookEffects(NamedTuple):
+    """What a text does.
+
+    Attributes:
+        writes: the relations it may write to.
+        makes: the functions, variables and other things it makes.
+        reads: the relations it names.
+        words: of its statements, lower case.
+        anything: whether it may write to any relation.
+        of_session: whether it changes settings of its session.
+        packages: the packages to whose own relations it may write.
+        called: the macros that it calls, by unique_id.
+        because: why it cannot be followed to the end; None where it can.
+        texts: its text and those of the user's macros among them, as far as they may run.
+    """
+
+    writes: frozenset[Target]
+    makes: frozenset[str]
+    reads: frozenset[Target]
+    words: frozenset[str]
+    anything: bool
+    of_session: bool
+    packages: frozenset[str]
+    called: frozenset[str]
+    because: str | None
+    texts: tuple[str, ...]
+
+    def may_change(self, node: Node) -> bool:
+        """Whether it may change the relation of its own node, or what its node is built from."""
+        if self.anything or self.of_session or node.package_name in self.packages:
+            return True
+        names = {node.name.lower(), (node.alias or node.name).lower()}
+        return any(t.place == THIS or t.last in names for t in self.writes)
+
+
+class HookReader:
+    """Reads the texts of one project.
+
+    Args:
+        macros: of the project.
+    """
+
+    def __init__(self, macros: Macros) -> None:
+        project = macros.project
+        self.macros = macros
+        self.dialect = dialect_of(project.metadata.adapter_type)
+        self.only_written = project.hook_writes
+        self._effects: dict[tuple[str, str, bool], HookEffects] = {}
+        self._statements: dict[str, Effects] = {}
+
+    @cached_property
+    def known(self) -> KnownMacros:
+        """The macros of which it is known what they do."""
+        return KnownMacros(self.macros)
+
+    @cached_property
+    def _runner(self) -> HookRunner:
+        project = self.macros.project
+        return HookRunner(
+            project.macros.values(),
+            project.name,
+            project.metadata.adapter_type or "",
+            {m.package_name for u, m in self.macros.macros.items() if u not in self.macros.user},
+            self.known.writes,
+        )
+
+    def of(self, text: str, package: str, *, output: bool = True) -> HookEffects:
+        """What a text of a package does; without ``output`` only what its Jinja runs."""
+        key = text, package, output
+        effects = self._effects.get(key)
+        if effects is None:
+            effects = self._effects[key] = self._read(self._runner.run(text, package), text, output)
+        return effects
+
+    def _read(self, run: HookRun, text: str, output: bool) -> HookEffects:
+        statements = [*run.statements, *(run.output if output else ())]
+        done = Effects()
+        for statement in statements:
+            done |= self._of_statement(statement)
+        writes = {self._target(name) for name in done.writes}
+        reads = {self._target(name) for name in done.reads}
+        reads |= {Target("", "", place) for place in run.reads}
+        for statement in statements:
+            written = " ".join(self._of_statement(statement).writes)
+            places = self._runner.places_in(statement)
+            for place in self._runner.places_in(written):
+                if place in places:
+                    places.remove(place)
+            reads |= {Target("", "", place) for place in places}
+        anything = done.anything or run.because is not None or any(map(_is_any, writes))
+        if anything and self.only_written is not None:
+            writes |= {Target(name, _last(name)) for name in self.only_written}
+            anything = False
+        return HookEffects(
+            writes=frozenset(t for t in writes if not _is_any(t)),
+            makes=done.makes,
+            reads=frozenset(reads),
+            words=done.words,
+            anything=anything,
+            of_session=done.of_session,
+            packages=frozenset(p for u in run.known for p in self.known.writes[u]),
+            called=run.called,
+            because=run.because,
+            texts=tuple(self._texts(run, text)),
+        )
+
+    def _of_statement(self, statement: str) -> Effects:
+        effects = self._statements.get(statement)
+        if effects is None:
+            # Here, because hardly any project has another hook today, and a parser takes its time to load.
+            from dbt_ripple.flow.hook_statements import effects_of
+
+            effects = self._statements[statement] = effects_of(statement, self.dialect)
+        return effects
+
+    def _target(self, name: str) -> Target:
+        last = _last(name)
+        if (mark := MARK.search(last)) is None:
+            return Target(name, last)
+        places = self._runner.places_in(last)
+        if mark[0] != last or not places:
+            return Target("", last)
+        return Target(name if "." in name else "", "", places[0])
+
+    def _texts(self, run: HookRun, text: str) -> Iterable[str]:
+        """The texts that run, without branches that are not taken."""
+        macros = self.macros.macros
+        if run.because is not None:  # what was not reached may run, too
+            yield text
+            for unique_id in sorted(self.macros.closure(self.macros.named_in(text)) & self.macros.user):
+                if macros[unique_id].package_name != OWN:
+                    yield macros[unique_id].macro_sql
+            return
+        run_here = (run.called - run.known) & self.macros.user
+        of_macros = [macros[u] for u in sorted(run_here)]
+        for piece in (text, *(m.macro_sql for m in of_macros if m.package_name != OWN)):
+            taken = [number for of, number in run.branches if of == piece]
+            yield without_branches(piece, taken)
+
+
+def _is_any(target: Target) -> bool:
+    """Whether it is not known which relation is meant."""
+    return target.place is None and MARK.search(target.last) is not None
+
+
+def _last(name: str) -> str:
+    """The last part of a name, lower case and without quotes."""
+    return re.split(r"\s*\.\s*", name.strip(_QUOTES + " "))[-1].strip(_QUOTES).lower()
+
+
+_readers: WeakKeyDictionary[Macros, HookReader] = WeakKeyDictionary()
+
+
+def hook_reader(macros: Macros) -> HookReader:
+    """The reader of a project, made once."""
+    reader = _readers.get(macros)
+    if reader is None:
+        reader = _readers[macros] = HookReader(macros)
+    return reader

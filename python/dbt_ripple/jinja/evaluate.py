@@ -1,0 +1,250 @@
+"""Macros run as dbt runs them, by Jinja itself, in a sandbox.
+
+Which macro a name means, what `adapter.dispatch` takes and what `return` gives are dbt's rules. What else
+is in the context of a text is up to who runs it: `Runner.name` is asked for each name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NoReturn
+
+from jinja2 import Template
+from jinja2.runtime import Context, Undefined, missing
+
+from dbt_ripple.artifacts import Macro
+from dbt_ripple.jinja.text import DbtEnvironment
+
+_DEEP: Final = 40
+_PARENTS: Final = {"databricks": "spark", "redshift": "postgres", "materialize": "postgres"}
+"""By adapter, the adapter that it is built on: its macros come next."""
+
+
+class CannotTellError(Exception):
+    """What a text gives may be something else in dbt."""
+
+
+class _ReturnError(Exception):
+    """Carries what a macro returns."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class ReadByName:
+    """Something of dbt's context that can only be asked for what it has by name."""
+
+    def part(self, name: str) -> Any:
+        """What it has by that name.
+
+        Raises:
+            CannotTellError: that is not known.
+        """
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        raise CannotTellError("the text of what is no text")
+
+    __repr__ = __html__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        raise CannotTellError("whether two objects are equal")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Named(ReadByName):
+    """What has these names, and nothing else that is known."""
+
+    def __init__(self, called: str, names: Mapping[str, Any]) -> None:
+        self._called, self._names = called, names
+
+    def part(self, name: str) -> Any:
+        if name not in self._names:
+            raise CannotTellError(f"{self._called}.{name}")
+        return self._names[name]
+
+
+class _Nothing:
+    """What an attribute of ``none`` is in dbt: not true, and no text."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        raise CannotTellError("an attribute of none")
+
+    __repr__ = __html__ = __str__
+
+
+class _Context(Context):
+    def resolve_or_missing(self, key: str) -> Any:
+        if key in self.vars:
+            return self.vars[key]
+        environment = self.environment
+        assert isinstance(environment, Environment)
+        found = environment.runner.resolved(key, self.parent["package"])
+        return found if found is not missing else super().resolve_or_missing(key)
+
+
+class Environment(DbtEnvironment):
+    """The sandbox of one `Runner`."""
+
+    context_class = _Context
+    runner: Runner
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.undefined = self.unknown_name  # type: ignore[assignment]
+
+    def unknown_name(
+        self, hint: str | None = None, obj: Any = missing, name: str | None = None, *_: Any
+    ) -> Any:
+        """What stands for a name that is not there."""
+        raise CannotTellError(f"{name or hint} is not known")
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        return self.looked_up(obj, argument, super().getitem)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        return self.looked_up(obj, attribute, super().getattr)
+
+    def looked_up(self, obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
+        """An attribute or an entry of something."""
+        if isinstance(obj, ReadByName):
+            return obj.part(name)
+        if obj is None or isinstance(obj, _Nothing):
+            return _Nothing()
+        return otherwise(obj, name)
+
+
+class Runner:
+    """The macros of one project, to be run.
+
+    Args:
+        macros: of the project and its packages, dbt's among them.
+        root: the name of the project.
+        adapter: its type.
+        internal: the packages that come with dbt.
+        environment: in which they run.
+    """
+
+    def __init__(
+        self,
+        macros: Iterable[Macro],
+        root: str | None,
+        adapter: str,
+        internal: Iterable[str],
+        environment: Environment,
+    ) -> None:
+        self.root, self.adapter = root, adapter
+        self.internal = frozenset(internal)
+        self.environment = environment
+        environment.runner = self
+        self.by_name: dict[str, dict[str, Macro]] = {}
+        self.packages: dict[str, dict[str, Macro]] = {}
+        for macro in macros:
+            self.by_name.setdefault(macro.name, {})[macro.package_name] = macro
+            package = "dbt" if macro.package_name in self.internal else macro.package_name
+            self.packages.setdefault(package, {})[macro.name] = macro
+        self.depth = 0
+        self._templates: dict[tuple[str, str], Template] = {}
+        self._modules: dict[str, Any] = {}
+
+    def name(self, name: str, package: str) -> Any:
+        """What a name means that is no macro; `missing` where that is not known."""
+        return missing
+
+    def resolved(self, name: str, package: str) -> Any:
+        """What a name means in a package; `missing` where that is not known."""
+        of = self.by_name.get(name)
+        if of is not None and (macro := self._meant(of, package)) is not None:
+            return self.function(macro)
+        found = self.name(name, package)
+        if found is missing and name in self.packages:
+            macros = self.packages[name]
+            return Named(name, _Functions(self, macros))
+        return found
+
+    def _meant(self, of: Mapping[str, Macro], package: str) -> Macro | None:
+        """The macro that a bare name means: the package's own, the project's, or dbt's."""
+        for each in (package, self.root):
+            if each in of:
+                return of[each]
+        of_dbt = [macro for each, macro in of.items() if each in self.internal]
+        return of_dbt[0] if len(of_dbt) == 1 else None
+
+    def function(self, macro: Macro) -> Callable[..., Any]:
+        """A macro as what Jinja calls."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self.depth > _DEEP:
+                raise CannotTellError("it calls itself")
+            self.depth += 1
+            try:
+                return str(getattr(self._module(macro), macro.name)(*args, **kwargs))
+            except _ReturnError as returned:
+                return returned.value
+            finally:
+                self.depth -= 1
+
+        return call
+
+    def _module(self, macro: Macro) -> Any:
+        module = self._modules.get(macro.unique_id)
+        if module is None:
+            template = self.template(macro.macro_sql)
+            module = template.make_module({"package": macro.package_name})
+            self._modules[macro.unique_id] = module
+        return module
+
+    def template(self, text: str) -> Template:
+        """A text, ready to be run."""
+        return self.environment.from_string(text)
+
+    def dispatched(self, name: str, package: str | None) -> list[Macro]:
+        """The macros that ``adapter.dispatch`` may take: those of the first prefix that has some.
+
+        More than one where several packages have it: which of them is first may be configured.
+        """
+        prefixes = (self.adapter, _PARENTS.get(self.adapter), "default")
+        of_project = {self.root, package}
+        found: dict[str, Macro] = {}
+        for prefix in filter(None, prefixes):
+            for of, macro in self.by_name.get(f"{prefix}__{name}", {}).items():
+                found.setdefault("dbt" if of in self.internal else of, macro)
+        # Without other words in the project file: the project's, then those of the package.
+        first = next((m for of, m in found.items() if of == self.root), None)
+        others = [m for of, m in found.items() if of not in of_project | {"dbt"}]
+        if first is None:
+            first = found.get("dbt" if package in self.internal else package or "")
+        if first is None:
+            first = found.get("dbt")
+        return [first, *others] if first is not None else others
+
+
+class _Functions(Mapping[str, Any]):
+    """The macros of a package by name, each made a function when it is asked for."""
+
+    def __init__(self, runner: Runner, macros: Mapping[str, Macro]) -> None:
+        self._runner, self._macros = runner, macros
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self._runner.function(self._macros[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._macros)
+
+    def __len__(self) -> int:
+        return len(self._macros)
+
+
+def return_(value: Any = None) -> NoReturn:
+    """dbt's ``return``."""
+    raise _ReturnError(value)
+
+
+__all__ = [
+    "CannotTellError", "Environment", "Named", "ReadByName", "Runner", "Undefined", "return_"
+]

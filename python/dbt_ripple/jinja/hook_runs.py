@@ -1,0 +1,386 @@
+"""What a hook runs: its Jinja is run with all that is not known as such (`jinja.unknown`).
+
+What comes out are statements of SQL in which a relation of dbt's is a word, and so is what is not known. A name
+of dbt's context is known to do nothing, to run a statement, or it is not known; then the hook cannot be
+followed. dbt's own macros run like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from jinja2.runtime import Undefined, missing
+
+from dbt_ripple.artifacts import Macro
+from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
+from dbt_ripple.jinja.evaluate import CannotTellError, Named, Runner, return_
+from dbt_ripple.jinja.unknown import Unknown, UnknownEnvironment
+
+_VALUES: Final = frozenset(
+    """
+    config database database_schemas dbt_metadata_envs dbt_version flags graph invocation_args_dict invocation_id
+    model modules post_hooks pre_hooks project_name results run_started_at schema schemas selected_resources sql
+    sql_header target thread_id wrapped_exports compiled_code connection_name column_name
+    """.split()
+)
+"""Names whose values are not known, and that do nothing."""
+
+_FUNCTIONS: Final = frozenset(
+    """
+    diff_of_two_dicts doc env_var fromjson fromyaml load_agate_table load_result local_md5 metric set
+    set_strict tojson toyaml try_or_compiler_error var zip zip_strict
+    """.split()
+)
+"""Functions whose values are not known, and that do nothing."""
+
+_SILENT: Final = frozenset("log print store_raw_result store_result write".split())
+"""Functions that give no text and write to no relation."""
+
+_ASKS: Final = frozenset(
+    """
+    already_exists check_schema_exists get_columns_in_relation get_columns_in_table get_missing_columns get_partitions_metadata
+    is_replaceable list_relations list_relations_without_caching list_schemas nice_connection_name
+    """.split()
+)
+"""Methods of the adapter that only look."""
+
+_KEEPS: Final = frozenset(
+    "cache_added cache_dropped cache_renamed commit_if_has_connection create_schema verify_database".split()
+)
+"""Methods of the adapter that give no text and keep the rows of all relations."""
+
+_ACTS: Final = {
+    "drop_relation": "drop table {0}",
+    "truncate_relation": "truncate table {0}",
+    "rename_relation": "alter table {0} rename to {1}",
+    "alter_column_type": "alter table {0} add column other_type int",
+    "expand_target_column_types": "alter table {1} add column other_type int",
+}
+"""Methods of the adapter that write, as SQL that writes to the same relations."""
+
+_IDENTIFIER: Final = frozenset({"identifier", "name", "table"})
+_SAME_PLACE: Final = frozenset({"include", "quote", "render", "without_identifier"})
+_RELATION: Final = re.compile(r"__relation(\d+)__", re.I)
+THIS: Final = ("this",)
+
+Place = tuple[str, ...]
+"""A relation: `THIS`; ``ref`` or ``source`` and what these are given; ``named`` and a name."""
+
+
+class HookRun(NamedTuple):
+    """What one text may run.
+
+    Attributes:
+        statements: of SQL that it runs, each once; `HookRunner.places_in` says which relations are meant.
+        output: what the text itself gives, in each way that it may take.
+        reads: the relations of which the adapter was asked something.
+        called: the macros that it called, by unique_id.
+        known: those of them that are known without being run.
+        branches: the branches of Jinja that it took, each by its text and its number there.
+        because: why it cannot be followed to the end; None where it can.
+    """
+
+    statements: tuple[str, ...]
+    output: tuple[str, ...]
+    reads: frozenset[Place]
+    called: frozenset[str]
+    known: frozenset[str]
+    branches: frozenset[tuple[str, int]]
+    because: str | None
+
+
+class _PathEndsError(Exception):
+    """An error that the text raises itself: nothing further runs."""
+
+
+class _Relation(Unknown):
+    """A relation that dbt names; in a text it is a word."""
+
+    __slots__ = ("hooks", "number", "sure")
+
+    def __init__(self, hooks: HookRunner, number: int, *, sure: bool = True) -> None:
+        super().__init__(hooks.env.run)
+        self.hooks, self.number, self.sure = hooks, number, sure
+
+    def part(self, name: Any) -> Any:
+        if name in _IDENTIFIER:
+            return self if self.sure else self.hooks.relation(self.hooks.places[self.number])
+        if name in _SAME_PLACE:
+            return lambda *_, **__: self
+        if name in ("incorporate", "replace_path"):
+            return self._moved
+        if isinstance(name, tuple) and name[:1] == ("is",) and self.sure:
+            if name[1] in ("defined", "none", "undefined", "string", "mapping"):
+                return name[1] == "defined"
+        return super().part(name)
+
+    def _moved(self, path: Any = None, identifier: Any = None, **_: Any) -> Any:
+        if isinstance(path, dict):
+            identifier = path.get("identifier", identifier)
+        elif path is not None:
+            return Unknown(self.run)
+        return self if identifier is None else self.hooks.created(identifier=identifier)
+
+    def __bool__(self) -> bool:
+        return self.sure or super().__bool__()
+
+    def __str__(self) -> str:
+        return f"__relation{self.number}__"
+
+    __repr__ = __html__ = __str__
+
+
+class HookRunner(Runner):
+    """Runs the hooks of one project.
+
+    Args:
+        macros: of the project and its packages.
+        root: the name of the project.
+        adapter: its type.
+        internal: the packages that come with dbt.
+        known: macros of which it is known what they do, by unique_id.
+    """
+
+    def __init__(
+        self,
+        macros: Iterable[Macro],
+        root: str | None,
+        adapter: str,
+        internal: Iterable[str],
+        known: Iterable[str] = (),
+    ) -> None:
+        self.env = UnknownEnvironment()
+        super().__init__(macros, root, adapter, internal, self.env)
+        self.known_macros = frozenset(known)
+        self.places: list[Place] = []
+        self._numbers: dict[Place, int] = {}
+        self._values = {name: Unknown(self.env.run, name) for name in _VALUES}
+        self._statements: dict[str, None] = {}
+        self._called: set[str] = set()
+        self._known: set[str] = set()
+        self._read: set[Place] = set()
+
+    def run(self, text: str, package: str) -> HookRun:
+        """What a text of a package runs; without end it is never run."""
+        self._statements, self._called, self._known, self._read = {}, set(), set(), set()
+        self.env.reached = set()
+        output: dict[str, None] = {}
+        because = None
+        try:
+            template = self.template(text)
+            for _ in self.env.run.paths():
+                self.depth = 0
+                try:
+                    output[template.render({"package": package})] = None
+                except _PathEndsError:
+                    continue
+        except CannotTellError as error:
+            because = str(error)
+        except Exception as error:  # whatever goes wrong in a template
+            because = f"{type(error).__name__}: {error}"
+        return HookRun(
+            tuple(self._statements),
+            tuple(output),
+            frozenset(self._read),
+            frozenset(self._called),
+            frozenset(self._known),
+            frozenset(self.env.reached),
+            because,
+        )
+
+    def record(self, statement: Any) -> None:
+        """Note a statement that is run."""
+        self._statements[str(statement)] = None
+
+    def relation(self, place: Place, *, sure: bool = True) -> _Relation:
+        """What Jinja has of a relation."""
+        number = self._numbers.setdefault(place, len(self.places))
+        if number == len(self.places):
+            self.places.append(place)
+        return _Relation(self, number, sure=sure)
+
+    def places_in(self, name: str) -> list[Place]:
+        """The relations whose words are in a piece of SQL."""
+        return [self.places[int(number)] for number in _RELATION.findall(name)]
+
+    # -- names --------------------------------------------------------------------------------------
+
+    def function(self, macro: Macro) -> Any:
+        of = super().function(macro)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._called.add(macro.unique_id)
+            if macro.unique_id in self.known_macros:
+                self._known.add(macro.unique_id)
+                return ""
+            return of(*args, **kwargs)
+
+        return call
+
+    def resolved(self, name: str, package: str) -> Any:
+        if name in ("run_query", "statement") and self.by_name.get(name, {}).keys() <= self.internal:
+            return self._run_query if name == "run_query" else self._statement
+        return super().resolved(name, package)
+
+    def name(self, name: str, package: str) -> Any:
+        if name in self._values:
+            return self._target() if name == "target" else self._values[name]
+        if name in _FUNCTIONS:
+            return self._function(name)
+        if name in _SILENT:
+            return lambda *_, **__: ""
+        match name:
+            case "execute":
+                return True
+            case "this":
+                return self.relation(THIS)
+            case "ref" | "source":
+                return self._named(name)
+            case "return":
+                return return_
+            case "exceptions":
+                return _Exceptions("exceptions", {})
+            case "builtins":
+                return Named(name, {n: self.name(n, package) for n in ("ref", "source", "var", "config")})
+            case "context":
+                return _Names(self, package)
+            case "adapter":
+                return _Adapter(self, package)
+            case "api":
+                relation = Named("api.Relation", {"create": self.created})
+                return Named(name, {"Relation": relation, "Column": Unknown(self.env.run)})
+        return missing
+
+    def _function(self, name: str) -> Any:
+        of = self.env.run.part_of(self._values["target"], ("function", name))
+        return of
+
+    def _target(self) -> Any:
+        return _Target(self._values["target"], self.adapter)
+
+    def _named(self, kind: str) -> Any:
+        def named(*args: Any, **_: Any) -> Any:
+            texts = [arg for arg in args if isinstance(arg, str)]
+            if not texts or any(map(MARK.search, texts)):
+                return Unknown(self.env.run)
+            return self.relation((kind, *texts))
+
+        return named
+
+    def created(self, *_: Any, identifier: Any = None, sure: bool = True, **__: Any) -> Any:
+        """The relation that is called so, wherever it is."""
+        if isinstance(identifier, _Relation):
+            return self.relation(self.places[identifier.number], sure=sure)
+        name = str(identifier)
+        if (mark := _RELATION.fullmatch(name)) is not None:
+            return self.relation(self.places[int(mark[1])], sure=sure)
+        if identifier is None or isinstance(identifier, (Unknown, Undefined)) or MARK.search(name):
+            return Unknown(self.env.run)
+        return self.relation(("named", name), sure=sure)
+
+    def asked(self, *args: Any, **by_name: Any) -> Any:
+        """The answer to a question about relations."""
+        for relation in (*args, *by_name.values()):
+            if isinstance(relation, _Relation):
+                self._read.add(self.places[relation.number])
+        return Unknown(self.env.run)
+
+    def _run_query(self, sql: Any, *_: Any, **__: Any) -> Any:
+        self.record(sql)
+        return Unknown(self.env.run)
+
+    def _statement(self, *_: Any, caller: Any = None, **__: Any) -> str:
+        if caller is None:
+            raise CannotTellError("a statement without its SQL")
+        self.record(caller())
+        return ""
+
+    def pick(self, macros: list[Macro]) -> Any:
+        """One of several macros that may be meant."""
+        if not macros:
+            raise CannotTellError("no macro is dispatched to")
+        which = self.env.run.choose(Unknown(self.env.run), len(macros)) if len(macros) > 1 else 0
+        return self.function(macros[which])
+
+
+class _Target(Unknown):
+    """``target``, of which the type is known."""
+
+    __slots__ = ("adapter",)
+
+    def __init__(self, of: Unknown, adapter: str) -> None:
+        super().__init__(of.run, of.name)
+        self.adapter = adapter
+
+    def part(self, name: Any) -> Any:
+        return self.adapter if name == "type" else super().part(name)
+
+
+class _Exceptions(Named):
+    """``exceptions``: what it has ends the run, but its warnings."""
+
+    def part(self, name: str) -> Any:
+        if name == "warn":
+            return lambda *_: ""
+
+        def ends(*_: Any, **__: Any) -> Any:
+            raise _PathEndsError
+
+        return ends
+
+
+class _Names(Named):
+    """``context``: the names of dbt's context."""
+
+    def __init__(self, runner: HookRunner, package: str) -> None:
+        super().__init__("context", {})
+        self._runner, self._package = runner, package
+
+    def part(self, name: Any) -> Any:
+        if name == "get":
+            return lambda name, *_: self.part(name)
+        found = self._runner.resolved(name, self._package) if isinstance(name, str) else missing
+        if found is missing:
+            raise CannotTellError(f"what {name} is in dbt's context")
+        return found
+
+
+class _Adapter(Named):
+    """``adapter``."""
+
+    def __init__(self, runner: HookRunner, package: str) -> None:
+        super().__init__("adapter", {})
+        self._runner, self._package = runner, package
+
+    def part(self, name: str) -> Any:
+        runner = self._runner
+        if name in _ASKS:
+            return runner.asked
+        if name in _KEEPS:
+            return lambda *_, **__: ""
+        if name in _ACTS:
+            return lambda *relations, **by_name: runner.record(
+                _ACTS[name].format(*relations, *by_name.values(), UNKNOWN)
+            )
+        match name:
+            case "dispatch":
+                return self._dispatch
+            case "execute":
+                return runner._run_query
+            case "type":
+                return lambda: runner.adapter
+            case "quote" | "quote_as_configured":
+                return lambda name, *_: name
+            case "get_relation":
+                return lambda database=None, schema=None, identifier=None: runner.created(
+                    identifier=identifier, sure=False
+                )
+        raise CannotTellError(f"what adapter.{name} does")
+
+    def _dispatch(self, macro_name: Any, macro_namespace: Any = None, *_: Any) -> Any:
+        if not isinstance(macro_name, str) or self._runner.env.is_unknown(macro_name):
+            raise CannotTellError("what is dispatched to")
+        namespace = macro_namespace if isinstance(macro_namespace, str) else self._package
+        return self._runner.pick(self._runner.dispatched(macro_name, namespace))
