@@ -74,7 +74,16 @@ _KEEPING_ACTIONS: Final = {
 """What ALTER TABLE may do to constraints, properties and storage: to no row."""
 
 _STATEMENTS_KEEPING: Final = (
-    *(exp.Analyze, exp.Cache, exp.Comment, exp.Commit, exp.Describe, exp.Grant, exp.Rollback, exp.Semicolon),
+    *(
+        exp.Analyze,
+        exp.Cache,
+        exp.Comment,
+        exp.Commit,
+        exp.Describe,
+        exp.Grant,
+        exp.Rollback,
+        exp.Semicolon,
+    ),
     *(exp.Show, exp.Transaction, exp.Uncache),
 )
 _STATEMENTS_OF_SESSION: Final = (exp.Pragma, exp.Set, exp.Use)
@@ -181,18 +190,26 @@ def _of_tree(tree: exp.Expression, dialect: str) -> Effects | None:
 
 def _keeps_rows(action: Any) -> bool:
     allowed = _KEEPING_ACTIONS.get(type(action), frozenset())
-    return bool(allowed) and all(name in allowed for name, value in action.args.items() if value is not None and value != [])
+    return bool(allowed) and all(
+        name in allowed for name, value in action.args.items() if value is not None and value != []
+    )
 
 
 def _created(tree: exp.Create | exp.Drop, kind: str, dialect: str) -> Effects | None:
     """What CREATE or DROP of something does."""
-    of = [tree.this] if isinstance(tree, exp.Create) else list(tree.args.get("tables") or [tree.this])
+    of = (
+        [tree.this]
+        if isinstance(tree, exp.Create)
+        else list(tree.args.get("tables") or [tree.this])
+    )
     if kind in _WRITTEN:
         return _with(tree, of, dialect)
     if kind in _MADE:
         names = (_last(each) for each in of)
         return _with(tree, [], dialect) | Effects(makes=frozenset(names))
-    if kind in _KEPT and not (isinstance(tree, exp.Drop) and kind in ("CATALOG", "DATABASE", "SCHEMA")):
+    if kind in _KEPT and not (
+        isinstance(tree, exp.Drop) and kind in ("CATALOG", "DATABASE", "SCHEMA")
+    ):
         return Effects()
     return None
 
@@ -220,7 +237,9 @@ def _with(tree: exp.Expression, targets: Iterable[Any], dialect: str) -> Effects
     others = [table for table in tree.find_all(exp.Table) if not any(table is w for w in written)]
     # T-SQL updates and deletes by an alias.
     aliases = {t.alias.lower(): t for t in others if t.alias}
-    names = {_name(t, dialect) for w in written for t in (w, aliases.get(_name(w, dialect).lower())) if t}
+    names = {
+        _name(t, dialect) for w in written for t in (w, aliases.get(_name(w, dialect).lower())) if t
+    }
     reads = {_name(table, dialect) for table in others if table.name}
     return Effects(
         writes=frozenset(names),
@@ -238,7 +257,7 @@ def _last(of: Any) -> str:
     while isinstance(of, (exp.UserDefinedFunction, exp.Schema, exp.Table, exp.Dot)):
         of = of.expression if isinstance(of, exp.Dot) else of.this
     name = (of.name if isinstance(of, exp.Expression) else "").lower()
-    return ANY_NAME if not name or "__" in name and MARK.search(name) else name
+    return ANY_NAME if not name or ("__" in name and MARK.search(name)) else name
 
 
 def _of_words(words: list[str], sql: str, dialect: str) -> Effects:
@@ -293,7 +312,9 @@ def _kind(words: list[str]) -> tuple[int, str] | None:
 
 def _dotted(words: list[str]) -> str:
     """The name that begins here; empty where none does."""
-    words = words[next((i for i, w in enumerate(words) if w not in ("if", "not", "exists", "only")), 0) :]
+    words = words[
+        next((i for i, w in enumerate(words) if w not in ("if", "not", "exists", "only")), 0) :
+    ]
     name = ""
     for i, word in enumerate(words):
         if (word == ".") != bool(i % 2) or not (word == "." or re.fullmatch(r"[\w$]+", word)):
@@ -311,9 +332,14 @@ def _named(words: list[str]) -> Effects:
     """All that may be a name of a relation in a statement that has no tree, as what it reads."""
     names = set()
     for i, word in enumerate(words):
-        if (i == 0 or words[i - 1] != ".") and (name := _dotted(words[i:])) and (
-            "." in name or MARK.search(name) or words[i - 1] in ("from", "join", "table", "into", "on", "with", "to")
+        if (
+            (i == 0 or words[i - 1] != ".")
+            and (name := _dotted(words[i:]))
+            and (
+                "." in name
+                or MARK.search(name)
+                or words[i - 1] in ("from", "join", "table", "into", "on", "with", "to")
+            )
         ):
             names.add(name)
     return Effects(reads=frozenset(names))
-

@@ -266,7 +266,8 @@ class BrokenNodeFinder(LinkingMode):
         reader = self.context.config_fingerprints.hook_reader
         done = [reader.of(text, node.package_name) for text in texts]
         return any(
-            d.because is not None or d.packages or not d.words.isdisjoint(_MAY_ADD_COLUMNS) for d in done
+            d.because is not None or d.packages or not d.words.isdisjoint(_MAY_ADD_COLUMNS)
+            for d in done
         )
 
 

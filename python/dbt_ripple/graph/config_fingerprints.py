@@ -17,6 +17,7 @@ from dbt_ripple.artifacts.project import WITH_SQL
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
+from dbt_ripple.flow.statement_effects import UNKNOWN
 from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.hook_reader import HookEffects, hook_reader
 from dbt_ripple.graph.macros import OWN, Macros, dispatched, environment_in_python
@@ -97,6 +98,7 @@ class ConfigFingerprints:
         self._of_types: dict[
             frozenset[str] | None, tuple[list[tuple[str, Node]], frozenset[str]]
         ] = {}
+        self._read_everywhere: dict[tuple[str, ...], tuple[Reads, frozenset[str] | None]] = {}
         self.hook_reader = hook_reader(macros)
         self._asking: dict[tuple[str, ...], tuple[bool, bool]] = {}
         self._may_be_other_sql: dict[str, bool] = {}
@@ -280,9 +282,10 @@ class ConfigFingerprints:
         self, node: Node, hooks: list[tuple[str, str]], unseen: list[str]
     ) -> tuple[Reads, frozenset[str] | None]:
         """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
-        run = self.macros.closure(self.macros.run_by(kind_of(node))) & self.macros.user
+        run = self.macros.run_by(kind_of(node))
         of_hooks = {sql for _, sql in hooks}
-        pieces = [self.project.macros[u].macro_sql for u in sorted(run) if self._reads_for_its_node(u)]
+        macros = [self.project.macros[u] for u in sorted(run)]
+        pieces = [m.macro_sql for m in macros if m.package_name != OWN]
         for text in unseen:
             if text in of_hooks:
                 pieces += self.hook_reader.of(text, node.package_name).texts
@@ -292,34 +295,33 @@ class ConfigFingerprints:
                 pieces += [text, *(m.macro_sql for m in reached if m.package_name != OWN)]
         return self._read_everywhere_in(pieces)
 
-    def _reads_for_its_node(self, macro: str) -> bool:
-        """Whether what a macro reads that a materialization runs decides about the node."""
-        return self.project.macros[macro].package_name != OWN
-
     def _read_everywhere_in(self, pieces: Iterable[str]) -> tuple[Reads, frozenset[str] | None]:
         """What these texts, which run together, read of all nodes.
 
         Returns:
             What is read; and of which types of nodes, None where that may be any.
         """
-        asking = [piece for piece in pieces if asks_the_graph(piece)]
-        reads = NOTHING
-        for piece in asking:
-            reads |= reads_of(piece, self.macros.internal)
-        if asking:  # what it finds there, it may pass on
-            for piece in pieces:
-                reads |= every_word_of(piece)
-        return reads, types_in_graph(asking)
+        together = tuple(pieces)
+        read = self._read_everywhere.get(together)
+        if read is None:
+            asking = [piece for piece in together if asks_the_graph(piece)]
+            reads = NOTHING
+            for piece in asking:
+                reads |= reads_of(piece, self.macros.internal)
+            if asking:  # what it finds there, it may pass on
+                for piece in together:
+                    reads |= every_word_of(piece)
+            read = self._read_everywhere[together] = reads, types_in_graph(asking)
+        return read
 
-    def read_by(self, text: str, node: Node) -> bytes:
+    def read_by(self, text: str, node: Node, done: HookEffects) -> bytes:
         """A fingerprint of the properties that a hook of a node reads; empty for none."""
         parts = []
         reads = reads_of(text, self.macros.internal)
         reads |= self.macros.reads(self.macros.named_in(text))
         if reads:
             parts.append(repr(read_of(node, reads)).encode())
-        texts = self.hook_reader.of(text, node.package_name).texts
-        everywhere, kinds = self._read_everywhere_in(texts)
+        everywhere, kinds = self._read_everywhere_in(done.texts)
         if everywhere:
             parts.append(self.of_all_nodes(everywhere, kinds))
         return digest(*parts) if parts else b""
@@ -367,7 +369,10 @@ class ConfigFingerprints:
             self.naming,
         ]
         if others := [hook for hook in hooks_of(node) if hook not in self.own_hooks(node)]:
-            codes = [self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name)) for _, sql in others]
+            codes = [
+                self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name))
+                for _, sql in others
+            ]
             settings.append([[(when, normalised(sql)) for when, sql in others], codes])
         config = node.config
         if config.get("labels_from_meta") or len(hooks_in(config)) != len(hooks_of(node)):
@@ -413,7 +418,9 @@ class ConfigFingerprints:
             return self.macros.fingerprint(self.macros.named_in(sql))
         pieces = {normalised_macro(piece) for piece in done.texts[1:]}
         parts = [f"{piece}{self.macros.variables(piece)}".encode() for piece in sorted(pieces)]
-        if self.project.macro_order is not None and not self.macros.in_order.isdisjoint(done.called):
+        if self.project.macro_order is not None and not self.macros.in_order.isdisjoint(
+            done.called
+        ):
             parts.append(self.project.macro_order.encode())
         return digest(b"macros taken", *parts) if parts else b""
 
@@ -460,33 +467,36 @@ class ConfigFingerprints:
         return asked
 
     def named_by_hooks(self, node: Node) -> tuple[set[str], set[str]]:
-        """The relations that a node's hooks name literally, with a schema and by a bare name.
+        """The relations that these hooks name, with a schema and by a bare name.
 
         A part that Jinja gives (``{{ target.schema }}.orders``) makes a name a bare one.
         """
-        hooks = [sql for _, sql in self.own_hooks(node)]
-        if not hooks:
-            return set(), set()
-        called = self.macros.closure(self.hook_macros(node)) & self.macros.user
         dotted: set[str] = set()
         bare: set[str] = set()
-        for text in (*hooks, *map(self.macros.text, called)):
-            plain = without_tags(text, BY_JINJA)
-            names = names_in_sql(plain)
-            dotted |= names[0]
-            bare |= names[1]
+        for _, sql in self.own_hooks(node):
+            done = self.hook_reader.of(sql, node.package_name)
+            if done.because is None:
+                named = [t for t in done.reads | done.writes if t.place is None]
+                dotted |= {t.name for t in named if "." in t.name and UNKNOWN not in t.name}
+                bare |= {t.last for t in named if "." not in t.name or UNKNOWN in t.name}
+                continue
+            for text in done.texts:
+                names = names_in_sql(without_tags(text, BY_JINJA))
+                dotted |= names[0]
+                bare |= names[1]
         return dotted, bare
 
     def words_of_hooks(self, node: Node) -> set[str]:
-        """The words of a node's hooks and of what they call, lower case, ``*`` among them.
+        """The words of these hooks and of what they call, lower case, ``*`` among them.
 
         A hook that deletes or updates goes by columns; which ones, these words tell.
         """
-        hooks = [sql for _, sql in self.own_hooks(node)]
-        if not hooks:
-            return set()
-        called = self.macros.closure(self.hook_macros(node)) & self.macros.user
-        return words(" ".join([*hooks, *map(self.macros.text, called)]))
+        texts = [
+            text
+            for _, sql in self.own_hooks(node)
+            for text in self.hook_reader.of(sql, node.package_name).texts
+        ]
+        return words(" ".join(texts)) if texts else set()
 
     def kept_by_name(self, node: Node) -> bool:
         """Whether values of a relation may be there under a name that its query did not write.

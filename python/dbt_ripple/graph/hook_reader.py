@@ -15,12 +15,20 @@ from weakref import WeakKeyDictionary
 from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.statement_effects import MARK, Effects
-from dbt_ripple.graph.known_hooks import KnownMacros
-from dbt_ripple.graph.macros import OWN, Macros
+from dbt_ripple.graph.known_hooks import KnownMacros, known_macros
+from dbt_ripple.graph.macros import OWN, Macros, dispatched
+from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.jinja.branches import without_branches
 from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place
 
-_QUOTES: Final = "`\"[]"
+_MAY_RUN: Final = re.compile(
+    r"\b(?:run_query|statement|context|render|builtins|submit_python_job)\b"
+    r"|\badapter\s*\.(?!\s*(?:dispatch|quote|type)\b)|\bdispatch\s*\(\s*(?!['\"])"
+)
+"""Words without which a macro runs no statement but by macros that it calls by their names."""
+
+_WORD: Final = re.compile(r"\w+")
+_QUOTES: Final = '`"[]'
 
 
 class Target(NamedTuple):
@@ -90,7 +98,7 @@ class HookReader:
     @cached_property
     def known(self) -> KnownMacros:
         """The macros of which it is known what they do."""
-        return KnownMacros(self.macros)
+        return known_macros(self.macros)
 
     @cached_property
     def _runner(self) -> HookRunner:
@@ -101,7 +109,24 @@ class HookReader:
             project.metadata.adapter_type or "",
             {m.package_name for u, m in self.macros.macros.items() if u not in self.macros.user},
             self.known.writes,
+            lambda: self._may_run,
         )
+
+    @cached_property
+    def _may_run(self) -> frozenset[str]:
+        """The macros that may run a statement, themselves or by what they call or name."""
+        macros = self.macros.macros
+        by_name: dict[str, list[str]] = {}
+        for unique_id, macro in macros.items():
+            for name in {macro.name, dispatched(macro.name)}:
+                by_name.setdefault(name, []).append(unique_id)
+        callers: dict[str, list[str]] = {}
+        for unique_id, macro in macros.items():
+            for word in by_name.keys() & set(_WORD.findall(macro.macro_sql)):
+                for called in by_name[word]:
+                    callers.setdefault(called, []).append(unique_id)
+        running = [u for u, m in macros.items() if _MAY_RUN.search(m.macro_sql)]
+        return frozenset(reach_all(running, callers))
 
     def of(self, text: str, package: str, *, output: bool = True) -> HookEffects:
         """What a text of a package does; without ``output`` only what its Jinja runs."""
@@ -166,11 +191,16 @@ class HookReader:
         macros = self.macros.macros
         if run.because is not None:  # what was not reached may run, too
             yield text
-            for unique_id in sorted(self.macros.closure(self.macros.named_in(text)) & self.macros.user):
+            for unique_id in sorted(
+                self.macros.closure(self.macros.named_in(text)) & self.macros.user
+            ):
                 if macros[unique_id].package_name != OWN:
                     yield macros[unique_id].macro_sql
             return
-        run_here = (run.called - run.known) & self.macros.user
+        run_here = (run.called - run.known - run.skipped) & self.macros.user
+        for unique_id in sorted(self.macros.closure(run.skipped) & self.macros.user - run_here):
+            if macros[unique_id].package_name != OWN:
+                yield macros[unique_id].macro_sql
         of_macros = [macros[u] for u in sorted(run_here)]
         for piece in (text, *(m.macro_sql for m in of_macros if m.package_name != OWN)):
             taken = [number for of, number in run.branches if of == piece]

@@ -19,11 +19,11 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.statement_effects import ANY_NAME, UNKNOWN
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.hook_reader import HookEffects, Target, hook_reader
-from dbt_ripple.jinja.text import normalised
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.jinja.hook_runs import THIS, Place
+from dbt_ripple.jinja.text import normalised
 
 
 class Hook(NamedTuple):
@@ -54,7 +54,8 @@ _RUNS: Final = re.compile(
     r"\b(?:run_query|statement|execute|drop_relation\w*|truncate_relation|rename_relation)\b"
 )
 _WRITES: Final = re.compile(
-    r"\b(?:insert|update|delete|merge|truncate\w*|copy|create|replace|drop\w*|rename\w*|alter|set)\b", re.I
+    r"\b(?:insert|update|delete|merge|truncate\w*|copy|create|replace|drop\w*|rename\w*|alter|set)\b",
+    re.I,
 )
 """Words without which no text runs a statement of its own, or writes by it."""
 
@@ -163,11 +164,7 @@ class Hooks:
             writes |= relations
             anything = anything or not relations
         for package in done.packages:
-            writes |= {
-                self.names.canonical.get(u, u)
-                for u, n in self.project.nodes.items()
-                if n.package_name == package and n.resource_type in RELATIONS and not n.is_ephemeral
-            }
+            writes |= self._relations_of(package)
         return Hook(
             owner=owner,
             text=self._text(node, sql, done),
@@ -184,11 +181,21 @@ class Hooks:
             normalised(sql).encode("utf-8", "surrogatepass"),
             self.config_fingerprints.code_of_hook(sql, done),
             self.macros.variables(sql).encode(),
-            self.config_fingerprints.read_by(sql, node),
+            self.config_fingerprints.read_by(sql, node, done),
         ]
         if done.packages:  # what they leave there may tell of all that there is
             parts.append(self._all_code())
         return digest(*parts)
+
+    def _relations_of(self, package: str) -> set[str]:
+        """The relations of a package, and those of their names, by which it may look for them."""
+        of_project = [n for n in self.project.nodes.values() if n.resource_type in RELATIONS]
+        names = {node.name for node in of_project if node.package_name == package}
+        return {
+            self.names.canonical.get(node.unique_id, node.unique_id)
+            for node in of_project
+            if node.name in names and not node.is_ephemeral
+        }
 
     # -- names --------------------------------------------------------------------------------------
 

@@ -107,6 +107,13 @@ class Macros:
             found = self._closures[key] = frozenset(unique_ids)
         return found
 
+    @cached_property
+    def beside(self) -> frozenset[str]:
+        """The macros of packages of which it is known that what they run beside a node leaves it as it is."""
+        from dbt_ripple.graph.known_hooks import known_macros  # which is told by the macros
+
+        return known_macros(self).beside
+
     def _called_by(self, unique_id: str) -> tuple[str, ...]:
         """What a macro calls itself."""
         called = self._calls.get(unique_id)
@@ -116,7 +123,8 @@ class Macros:
                 *macro.depends_on.macros,
                 *self.users_by_name.get(dispatched(macro.name), ()),
             )
-            if unique_id in self.user and macro.package_name != OWN:
+            is_known = macro.package_name == OWN or unique_id in self.beside
+            if unique_id in self.user and not is_known:
                 called += (*self.user,) if calls_any_macro(macro.macro_sql) else ()
             self._calls[unique_id] = called
         return called
@@ -241,7 +249,7 @@ class Macros:
             start = [*self._materializing(name), *self.called_by_adapters]
             if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
                 start += self._named(at_run)
-            run = frozenset(self.closure(start) & self.user)
+            run = frozenset(self.closure(u for u in start if u not in self.beside) & self.user)
             run_and_fingerprint = self._materializations[name] = run, self.fingerprint(run)
         return run_and_fingerprint
 

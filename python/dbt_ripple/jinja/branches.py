@@ -19,7 +19,9 @@ def without_branches(text: str, taken: Collection[int]) -> str:
         'a {% if x %}{% elif y %}c{% else %}{% endif %} e'
     """
     left: list[str] = []
-    open_: list[tuple[str, bool]] = []  # each `if` and `for`, and whether what stands around it counts
+    open_: list[
+        tuple[str, bool]
+    ] = []  # each `if` and `for`, and whether what stands around it counts
     number = 0
     counts = True
     for piece in pieces(text) or ():

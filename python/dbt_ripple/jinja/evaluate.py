@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
-from jinja2 import Template
-from jinja2.runtime import Context, Undefined, missing
+from jinja2 import Template, nodes
+from jinja2.runtime import Context, missing
 
 from dbt_ripple.artifacts import Macro
-from dbt_ripple.jinja.text import DbtEnvironment
+from dbt_ripple.jinja.text import DbtEnvironment, tree_of
 
 _DEEP: Final = 40
 _PARENTS: Final = {"databricks": "spark", "redshift": "postgres", "materialize": "postgres"}
@@ -85,7 +85,9 @@ class _Context(Context):
         environment = self.environment
         assert isinstance(environment, Environment)
         found = environment.runner.resolved(key, self.parent["package"])
-        return found if found is not missing else super().resolve_or_missing(key)
+        found = super().resolve_or_missing(key) if found is missing else found
+        is_free = found is missing and key not in self.parent["set_here"]
+        return environment.free_name(key) if is_free else found
 
 
 class Environment(DbtEnvironment):
@@ -103,6 +105,10 @@ class Environment(DbtEnvironment):
     ) -> Any:
         """What stands for a name that is not there."""
         raise CannotTellError(f"{name or hint} is not known")
+
+    def free_name(self, name: str) -> Any:
+        """What stands for a name that nothing has."""
+        return missing
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         return self.looked_up(obj, argument, super().getitem)
@@ -149,8 +155,7 @@ class Runner:
             package = "dbt" if macro.package_name in self.internal else macro.package_name
             self.packages.setdefault(package, {})[macro.name] = macro
         self.depth = 0
-        self._templates: dict[tuple[str, str], Template] = {}
-        self._modules: dict[str, Any] = {}
+        self._macros: dict[str, Any] = {}
 
     def name(self, name: str, package: str) -> Any:
         """What a name means that is no macro; `missing` where that is not known."""
@@ -183,7 +188,7 @@ class Runner:
                 raise CannotTellError("it calls itself")
             self.depth += 1
             try:
-                return str(getattr(self._module(macro), macro.name)(*args, **kwargs))
+                return str(self._made(macro)(*args, **kwargs))
             except _ReturnError as returned:
                 return returned.value
             finally:
@@ -191,13 +196,23 @@ class Runner:
 
         return call
 
-    def _module(self, macro: Macro) -> Any:
-        module = self._modules.get(macro.unique_id)
-        if module is None:
+    def _made(self, macro: Macro) -> Any:
+        """The macro as Jinja makes it of its text."""
+        made = self._macros.get(macro.unique_id)
+        if made is None:
             template = self.template(macro.macro_sql)
-            module = template.make_module({"package": macro.package_name})
-            self._modules[macro.unique_id] = module
-        return module
+            context = template.new_context(self.names_of(macro.macro_sql, macro.package_name))
+            for _ in template.root_render_func(context):
+                pass
+            made = self._macros[macro.unique_id] = context.vars[macro.name]
+        return made
+
+    @staticmethod
+    def names_of(text: str, package: str) -> dict[str, Any]:
+        """What a template of this text is run with."""
+        tree = tree_of(text)
+        names = tree.find_all(nodes.Name) if tree is not None else ()
+        return {"package": package, "set_here": {n.name for n in names if n.ctx != "load"}}
 
     def template(self, text: str) -> Template:
         """A text, ready to be run."""
@@ -241,10 +256,5 @@ class _Functions(Mapping[str, Any]):
 
 
 def return_(value: Any = None) -> NoReturn:
-    """dbt's ``return``."""
+    """Dbt's ``return``."""
     raise _ReturnError(value)
-
-
-__all__ = [
-    "CannotTellError", "Environment", "Named", "ReadByName", "Runner", "Undefined", "return_"
-]

@@ -8,7 +8,7 @@ followed. dbt's own macros run like any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Final, NamedTuple
 
 from jinja2.runtime import Undefined, missing
@@ -16,7 +16,7 @@ from jinja2.runtime import Undefined, missing
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
 from dbt_ripple.jinja.evaluate import CannotTellError, Named, Runner, return_
-from dbt_ripple.jinja.unknown import Unknown, UnknownEnvironment
+from dbt_ripple.jinja.unknown import TOO_MANY, Unknown, UnknownEnvironment
 
 _VALUES: Final = frozenset(
     """
@@ -63,6 +63,9 @@ _ACTS: Final = {
 _IDENTIFIER: Final = frozenset({"identifier", "name", "table"})
 _SAME_PLACE: Final = frozenset({"include", "quote", "render", "without_identifier"})
 _RELATION: Final = re.compile(r"__relation(\d+)__", re.I)
+_REFUSED: Final = re.compile(r"macro '\w+' takes (?:no keyword argument|not more than)")
+"""How Jinja says that a macro has no such parameters."""
+
 THIS: Final = ("this",)
 
 Place = tuple[str, ...]
@@ -78,6 +81,7 @@ class HookRun(NamedTuple):
         reads: the relations of which the adapter was asked something.
         called: the macros that it called, by unique_id.
         known: those of them that are known without being run.
+        skipped: those of them that were not run, because they run no statement.
         branches: the branches of Jinja that it took, each by its text and its number there.
         because: why it cannot be followed to the end; None where it can.
     """
@@ -87,6 +91,7 @@ class HookRun(NamedTuple):
     reads: frozenset[Place]
     called: frozenset[str]
     known: frozenset[str]
+    skipped: frozenset[str]
     branches: frozenset[tuple[str, int]]
     because: str | None
 
@@ -141,6 +146,8 @@ class HookRunner(Runner):
         adapter: its type.
         internal: the packages that come with dbt.
         known: macros of which it is known what they do, by unique_id.
+        may_run: those that may run a statement, themselves or further. What another gives is not known
+            where a text has too many ways to be followed with it.
     """
 
     def __init__(
@@ -150,10 +157,13 @@ class HookRunner(Runner):
         adapter: str,
         internal: Iterable[str],
         known: Iterable[str] = (),
+        may_run: Callable[[], Container[str]] = frozenset,
     ) -> None:
         self.env = UnknownEnvironment()
         super().__init__(macros, root, adapter, internal, self.env)
         self.known_macros = frozenset(known)
+        self.may_run = may_run
+        self.brief = False
         self.places: list[Place] = []
         self._numbers: dict[Place, int] = {}
         self._values = {name: Unknown(self.env.run, name) for name in _VALUES}
@@ -163,17 +173,26 @@ class HookRunner(Runner):
         self._read: set[Place] = set()
 
     def run(self, text: str, package: str) -> HookRun:
-        """What a text of a package runs; without end it is never run."""
+        """What a text of a package runs."""
+        self.brief = False
+        run = self._run(text, package)
+        if run.because == TOO_MANY:
+            self.brief = True
+            run = self._run(text, package)
+        return run
+
+    def _run(self, text: str, package: str) -> HookRun:
+        self._skipped: set[str] = set()
         self._statements, self._called, self._known, self._read = {}, set(), set(), set()
         self.env.reached = set()
         output: dict[str, None] = {}
         because = None
         try:
-            template = self.template(text)
+            template, names = self.template(text), self.names_of(text, package)
             for _ in self.env.run.paths():
                 self.depth = 0
                 try:
-                    output[template.render({"package": package})] = None
+                    output[template.render(names)] = None
                 except _PathEndsError:
                     continue
         except CannotTellError as error:
@@ -186,6 +205,7 @@ class HookRunner(Runner):
             frozenset(self._read),
             frozenset(self._called),
             frozenset(self._known),
+            frozenset(self._skipped),
             frozenset(self.env.reached),
             because,
         )
@@ -214,13 +234,25 @@ class HookRunner(Runner):
             self._called.add(macro.unique_id)
             if macro.unique_id in self.known_macros:
                 self._known.add(macro.unique_id)
+                for given in (*args, *kwargs.values()):
+                    if isinstance(given, _Relation):  # to which it may be told to write
+                        self.record(_ACTS["truncate_relation"].format(given))
                 return ""
+            functions = any(
+                callable(g) and not isinstance(g, Unknown) for g in (*args, *kwargs.values())
+            )
+            if self.brief and not functions and macro.unique_id not in self.may_run():
+                self._skipped.add(macro.unique_id)
+                return Unknown(self.env.run)
             return of(*args, **kwargs)
 
         return call
 
     def resolved(self, name: str, package: str) -> Any:
-        if name in ("run_query", "statement") and self.by_name.get(name, {}).keys() <= self.internal:
+        if (
+            name in ("run_query", "statement")
+            and self.by_name.get(name, {}).keys() <= self.internal
+        ):
             return self._run_query if name == "run_query" else self._statement
         return super().resolved(name, package)
 
@@ -243,7 +275,9 @@ class HookRunner(Runner):
             case "exceptions":
                 return _Exceptions("exceptions", {})
             case "builtins":
-                return Named(name, {n: self.name(n, package) for n in ("ref", "source", "var", "config")})
+                return Named(
+                    name, {n: self.name(n, package) for n in ("ref", "source", "var", "config")}
+                )
             case "context":
                 return _Names(self, package)
             case "adapter":
@@ -302,7 +336,17 @@ class HookRunner(Runner):
         if not macros:
             raise CannotTellError("no macro is dispatched to")
         which = self.env.run.choose(Unknown(self.env.run), len(macros)) if len(macros) > 1 else 0
-        return self.function(macros[which])
+        function = self.function(macros[which])
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                if _REFUSED.match(str(error)):  # dbt fails here, too
+                    raise _PathEndsError from None
+                raise
+
+        return call
 
 
 class _Target(Unknown):

@@ -19,15 +19,18 @@ from types import GeneratorType
 from typing import Any, Final
 
 from jinja2 import nodes
-from jinja2.runtime import LoopContext, Macro, StrictUndefined, Undefined, missing
+from jinja2.runtime import LoopContext, StrictUndefined, Undefined, missing
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
 from dbt_ripple.jinja.evaluate import CannotTellError, Environment, ReadByName
 
-MAX_PATHS: Final = 400
-MAX_STEPS: Final = 60_000
+MAX_PATHS: Final = 256
+MAX_STEPS: Final = 8_000
+TOO_MANY: Final = "it may go too many ways"
+"""Why a text is not followed that may be followed in brief (see `hook_runs.HookRunner`)."""
+
 _ONLY_MARKS: Final = re.compile(rf"(?:\s*{MARK.pattern})+\s*", re.I)
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "eq": operator.eq,
@@ -47,7 +50,9 @@ _KEEP_MARKS: Final = frozenset(
 )
 """Filters and methods that leave the words in a text as they are."""
 
-_BY_TYPE: Final = frozenset("boolean callable defined mapping none number sequence string undefined".split())
+_BY_TYPE: Final = frozenset(
+    "boolean callable defined mapping none number sequence string undefined".split()
+)
 """Tests of what a value is, whatever is in it."""
 
 _OTHER_EACH_TIME: Final = frozenset({"next", "pop", "popitem"})
@@ -116,7 +121,7 @@ class Run:
             if not self._script:
                 return
             self._script[-1][0] += 1
-        raise CannotTellError("it may go too many ways")
+        raise CannotTellError(TOO_MANY)
 
     def choose(self, of: object, options: int) -> int:
         """One of some options; of the same object always the same one."""
@@ -133,7 +138,7 @@ class Run:
         """Count what is done."""
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise CannotTellError("it does too much")
+            raise CannotTellError(TOO_MANY)
 
     def part_of(self, of: Unknown, name: Any) -> Any:
         """A part of what is not known: the same one each time."""
@@ -246,8 +251,13 @@ class UnknownEnvironment(Environment):
     def unknown_name(
         self, hint: str | None = None, obj: Any = missing, name: str | None = None, *_: Any
     ) -> Any:
-        # Without an object it is a name of which dbt's context is asked: what it does is not known.
-        return (StrictUndefined if obj is missing else Undefined)(hint, obj, name)
+        return Undefined(
+            hint, obj, name
+        )  # a name that the text has not set, or a part that is not there
+
+    def free_name(self, name: str) -> Any:
+        """What stands for a name of dbt's context of which it is not known what it does."""
+        return StrictUndefined(name=name)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
@@ -271,13 +281,38 @@ class UnknownEnvironment(Environment):
             return Unknown(self.run)
         return value
 
-    def rounds(self, over: Any) -> Any:
-        """What a loop walks over."""
+    def rounds(self, over: Any, names: int) -> Any:
+        """What a loop walks over; in each round it gives that many names a value, or one where none."""
         self.run.step()
         if isinstance(over, Unknown) or (isinstance(over, str) and MARK.search(over)):
             rounds = (0, 1, 3)[self.run.choose(over, 3)]
-            return Rounds(self.run, [Unknown(self.run) for _ in range(rounds)])
-        return Rounds(self.run, list(over)) if self.run.has_grown(over) else over
+            over = Rounds(self.run, [Unknown(self.run) for _ in range(rounds)])
+        elif self.run.has_grown(over):
+            over = Rounds(self.run, list(over))
+        if not names:
+            return over
+        if isinstance(over, Rounds):
+            over.items = [self.spread(each, names) for each in over.items]
+            return over
+        return [self.spread(each, names) for each in over]
+
+    def spread(self, value: Any, names: int) -> Any:
+        """A value that is given to several names."""
+        if isinstance(value, Unknown) or self._is_cut(value):
+            return [
+                self.run.part_of(value, i) if isinstance(value, Unknown) else Unknown(self.run)
+                for i in range(names)
+            ]
+        return value
+
+    def cut(self, value: Any, *of: Any) -> Any:
+        """A slice of a value."""
+        if isinstance(value, Unknown) or self._is_cut(value) or any(map(self.is_unknown, of)):
+            self._require_no_functions(value)
+            if isinstance(value, (list, tuple)):  # some of its entries, in any number
+                return self.run.grows(list(value))
+            return Unknown(self.run)
+        return value[slice(*of)]
 
     def loop(self, value: Any) -> Any:
         """What ``loop`` means."""
@@ -295,8 +330,11 @@ class UnknownEnvironment(Environment):
     def looked_up(self, obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
         if isinstance(obj, (Unknown, ReadByName)):
             return obj.part(name)
-        if isinstance(name, str) and isinstance(obj, (str, *_ITERATED)) and hasattr(obj, name) and (
-            not isinstance(obj, dict) or name not in obj
+        if (
+            isinstance(name, str)
+            and isinstance(obj, (str, *_ITERATED))
+            and hasattr(obj, name)
+            and (not isinstance(obj, dict) or name not in obj)
         ):
             return otherwise(obj, name)  # a method, see `call`
         if self._is_cut(obj) or self.is_unknown(name):
@@ -368,7 +406,9 @@ class UnknownEnvironment(Environment):
     def _require_no_functions(value: Any) -> None:
         """What is taken of a value that holds functions may be one that writes."""
         items = value.values() if isinstance(value, dict) else value
-        if isinstance(value, _ITERATED) and any(callable(i) and not isinstance(i, Unknown) for i in items):
+        if isinstance(value, _ITERATED) and any(
+            callable(i) and not isinstance(i, Unknown) for i in items
+        ):
             raise CannotTellError("which function is called")
 
     def _namespace(self, *args: Any, **kwargs: Any) -> Namespace:
@@ -415,8 +455,10 @@ class UnknownEnvironment(Environment):
         return careful
 
 
-_OURS: Final = frozenset({"joined", "compare", "seen", "rounds", "loop", "reach"})
-_CHANGE: Final = frozenset("append extend insert update add setdefault clear pop popitem remove sort reverse".split())
+_OURS: Final = frozenset({"joined", "compare", "seen", "rounds", "spread", "cut", "loop", "reach"})
+_CHANGE: Final = frozenset(
+    "append extend insert update add setdefault clear pop popitem remove sort reverse".split()
+)
 
 
 def _given(by_name: Mapping[str, Any]) -> Iterator[Any]:
@@ -459,7 +501,9 @@ class _Rewritten(NodeTransformer):
         self.generic_visit(node)
         left, asked = node.expr, None
         for operand in node.ops:
-            one = self._ask("compare", nodes.Const(operand.op, lineno=node.lineno), left, operand.expr)
+            one = self._ask(
+                "compare", nodes.Const(operand.op, lineno=node.lineno), left, operand.expr
+            )
             asked = one if asked is None else nodes.And(asked, one, lineno=node.lineno)
             left = operand.expr
         assert asked is not None
@@ -500,8 +544,25 @@ class _Rewritten(NodeTransformer):
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
-        node.iter = self._ask("rounds", node.iter)
+        node.iter = self._ask("rounds", node.iter, nodes.Const(_names_in(node.target)))
         return node
+
+    def visit_Assign(self, node: nodes.Assign) -> nodes.Node:
+        self.generic_visit(node)
+        if names := _names_in(node.target):
+            node.node = self._ask("spread", node.node, nodes.Const(names))
+        return node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
+        self.generic_visit(node)
+        if not isinstance(node.arg, nodes.Slice):
+            return node
+        none = nodes.Const(None)
+        return self._ask(
+            "cut",
+            node.node,
+            *(each or none for each in (node.arg.start, node.arg.stop, node.arg.step)),
+        )
 
     def visit_Name(self, node: nodes.Name) -> nodes.Node:
         if node.name == "loop" and node.ctx == "load":
@@ -509,5 +570,15 @@ class _Rewritten(NodeTransformer):
         return node
 
 
+def _names_in(target: nodes.Node) -> int:
+    """How many names a value is given to; 0 for one."""
+    return len(target.items) if isinstance(target, nodes.Tuple) else 0
+
+
 def _flat(visited: Iterable[Any]) -> list[nodes.Node]:
-    return [n for each in visited if each is not None for n in (each if isinstance(each, list) else [each])]
+    return [
+        n
+        for each in visited
+        if each is not None
+        for n in (each if isinstance(each, list) else [each])
+    ]

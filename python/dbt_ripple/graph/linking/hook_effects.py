@@ -121,7 +121,9 @@ class LeftByHooks:
         if code is None:
             linker = self.linker
             name = key.removesuffix("()")
-            hooks = self.hooks.making.get(name, []) if key != name else self.hooks.writing.get(key, [])
+            hooks = (
+                self.hooks.making.get(name, []) if key != name else self.hooks.writing.get(key, [])
+            )
             parts = [key.encode(), *(hook.text for hook in hooks)]
             node = linker.project.nodes.get(key)
             if node is not None:
