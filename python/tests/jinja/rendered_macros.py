@@ -171,7 +171,7 @@ def untold(text: str, seen: Seen) -> Iterator[str]:
             asked = path in {(function,), ("builtins", function)}
             if asked and ANY not in told and (given is None or given not in told):
                 yield f"asks for {function}({given})"
-        if path[0] in OF_OTHER_RUNS and len(path) == 1 and not facts.ask_whether_it_exists():
+        if path[0] in OF_OTHER_RUNS and len(path) == 1 and not facts.asks_whether_it_exists():
             yield f"asks {path[0]}()"
         of_config = path in {("config", "get"), ("config", "require"), ("model", "config", "get")}
         if (
@@ -182,9 +182,9 @@ def untold(text: str, seen: Seen) -> Iterator[str]:
             yield f"reads config.get({given})"
     for path in seen.steps:
         match path:
-            case ("flags", "WHICH" | "EMPTY" as flag, *_) if not facts.ask_which_command():
+            case ("flags", "WHICH" | "EMPTY" as flag, *_) if not facts.asks_which_command():
                 yield f"asks flags.{flag}"
-            case ("flags", "FULL_REFRESH", *_) if not facts.ask_for_full_refresh():
+            case ("flags", "FULL_REFRESH", *_) if not facts.asks_for_full_refresh():
                 yield "asks flags.FULL_REFRESH"
             case ("graph", *_) if not asks_the_graph(text):
                 yield "reads the graph"

@@ -20,9 +20,9 @@ TEXTS: list[dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("texts.yml").read_text(encoding="utf-8")
 )
 ASKS = {
-    "other runs": Facts.ask_whether_it_exists,
-    "full refresh": Facts.ask_for_full_refresh,
-    "command": Facts.ask_which_command,
+    "other runs": Facts.asks_whether_it_exists,
+    "full refresh": Facts.asks_for_full_refresh,
+    "command": Facts.asks_which_command,
 }
 
 
