@@ -435,8 +435,8 @@ class Code(StrEnum):
     )
     TAKEN_FROM_HEAD = (
         "taken_from_head",
-        "{names:3} are not compiled on base, and everything that decides their SQL is equal: "
-        "head's SQL is used for both",
+        "{names:3} have no compiled SQL on base, or another target's, and everything else that decides "
+        "it is equal: head's SQL is used for both",
     )
     MACROS_GIVE_THE_SAME = (
         "macros_give_the_same",
@@ -447,9 +447,8 @@ class Code(StrEnum):
     REWORDED_NODE = "reworded_node", "{name} ({rules})"
     DIFFERS_BY_TARGET = (
         "differs_by_target",
-        "differs by target: {names:3} {names:has|have} the same code on both sides but other "
-        "compiled SQL, because the target, vars, environment or existing relations differ; "
-        "`--base-ref` compiles both sides alike",
+        "{names:3} {names:has|have} other compiled SQL than on base though the code is the same: "
+        "vars, environment variables or existing relations differ; `--base-ref` compiles both sides alike",
     )
     RESULTS_STALE = (
         "results_stale",

@@ -12,21 +12,15 @@ import msgspec
 
 from dbt_ripple.artifacts import Macro, Node, Project, References
 from dbt_ripple.changes.dbt_vars import Variables
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.introspection import Introspection
-from dbt_ripple.graph.jinja import tags
 from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
 from dbt_ripple.graph.node_properties import read_of
-from dbt_ripple.jinja.reads import reads_of
+from dbt_ripple.jinja.facts import facts_of
+from dbt_ripple.jinja.reads import NOTHING, every_word_of, reads_of, types_in_graph
 from dbt_ripple.reasons import Code, Reason
 
-_TOKEN: Final = re.compile(
-    r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-    r"""|(?P<name>[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*)(?P<set>\s*=(?!=))?""",
-    re.S,
-)
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_SIGNATURE: Final = re.compile(r"\{%-?\s*(?:macro|test)\s+\w+\s*\((.*?)\)\s*-?%\}", re.S)
-_PARAMETER: Final = re.compile(r"(?:^|,)\s*(\w+)")
 _VARIABLES: Final = frozenset({"var"})
 _ENVIRONMENT: Final = frozenset({"env_var", "env", "dbt_metadata_envs"})
 _TARGET: Final = frozenset({"target", "schema", "database"})
@@ -36,8 +30,7 @@ _NEVER: Final = frozenset(
         *("_sql_results", "adapter", "adapter_macro", "builtins", "compiled_code", "context"),
         *("context_macro_stack", "defer_relation", "graph", "invocation_args_dict"),
         *("load_agate_table", "load_result", "model", "post_hooks", "pre_hooks", "render"),
-        *("selected_resources", "store_raw_result", "store_result", "submit_python_job"),
-        *("thread_id", "write"),
+        *("selected_resources", "store_raw_result", "store_result", "submit_python_job", "write"),
     }
 )
 """What of dbt's context may differ between two compilations of the same text, or tells of them."""
@@ -55,6 +48,8 @@ _WAREHOUSE: Final = frozenset(
 """Those of `_NEVER` that show what the warehouse holds, or what was asked of it before."""
 _NODE: Final = frozenset({"model"})
 """Those that show the properties of the node itself."""
+_ALL_NODES: Final = frozenset({"graph"})
+"""Those that show the properties of all nodes."""
 _ANSWERED_AS_ON_BASE: Final = frozenset(
     f"macro.dbt.{name}"
     for name in ("is_incremental", "should_full_refresh", "should_store_failures")
@@ -88,7 +83,9 @@ class CompileConditions:
         environment: environment variables.
         target: the target of the profile, all of it.
         command: the dbt command and its flags.
-        introspection: what Jinja queries while compiling: the warehouse, and properties of the node itself.
+        introspection: what Jinja queries while compiling: the warehouse, and properties of the node itself
+            and of the others in ``graph``. Each node's is compared apart.
+        warehouse: what the warehouse shows, whatever is asked of it: one warehouse shows it to both sides.
     """
 
     variables: bool = False
@@ -96,6 +93,7 @@ class CompileConditions:
     target: bool = False
     command: bool = False
     introspection: bool = False
+    warehouse: bool = False
 
 
 NOTHING_PROVED: Final = CompileConditions()
@@ -174,7 +172,7 @@ class CompileInputs:
         ):
             return Code.REFERENCES_CHANGED()
         reach = self.reach(now)
-        if reason := reach.reason or self.own_condition(now, reach.words):
+        if reason := reach.reason or self.own_condition(now, reach):
             return reason
         # What one side has compiled or run, dbt has noted besides what both sides' parsing found.
         less, more = now.depends_on.macros, before.depends_on.macros
@@ -192,11 +190,24 @@ class CompileInputs:
                 return Code.INLINES(name=here.name, because=reason)
         return None
 
+    def goes_by_target(self, unique_id: str) -> bool:
+        """Whether the target may decide what a node reads: another one's text may read other columns.
+
+        A string that only says something of the target (``'{{ target.name }}'``) decides nothing.
+        """
+        inlined = [u for u in nodes_above(self.head, unique_id) if u in self.head.nodes]
+        return any(
+            word.partition(".")[0] in _TARGET and word not in _PURE
+            for u in inlined
+            if u == unique_id or self.head.nodes[u].is_ephemeral
+            for word in self.reach(self.head.nodes[u]).words
+        )
+
     # -- macros and context -----------------------------------------------------------------------
 
     def reach(self, node: Node) -> _Reach:
         """Everything the node's Jinja reaches."""
-        words = set(_jinja_words(node.raw_code))
+        words = set(_jinja_words(_AS_A_VALUE.sub("''", node.raw_code)))
         if node.test_metadata is not None:
             for text in _strings(node.test_metadata.kwargs):
                 words |= _jinja_words(text)
@@ -208,19 +219,25 @@ class CompileInputs:
 
     def may_matter(self, word: str) -> bool:
         """Whether a word of Jinja can be a macro, or a name of dbt's context that may vary."""
-        plain = word.lstrip(_IN_A_STRING)
-        return plain in self.macro_names or plain in _OF_MORE or word.partition(".")[0] in _CONTEXT
+        plain = _plain(word)
+        return (
+            plain in self.macro_names
+            or plain in _OF_MORE
+            or word.partition(".")[0] in _CONTEXT
+            or word.lstrip(_ATTRIBUTE) in _PARTS_OF_NAMES
+        )
 
     def _reach(self, words: frozenset[str]) -> _Reach:
         waiting = sorted(words)
         seen = set(words)
         texts: list[str] = []
+        of_users: list[str] = []
         reasons: list[Reason] = []
         while waiting:
             word = waiting.pop()
-            before, now = (side.get(word.lstrip(_IN_A_STRING), {}) for side in self.macros)
+            before, now = (side.get(_plain(word), {}) for side in self.macros)
             if before.keys() != now.keys():
-                reasons.append(Code.MACRO_ON_ONE_SIDE(name=word))
+                reasons.append(Code.MACRO_ON_ONE_SIDE(name=_plain(word)))
             for unique_id, macro in now.items():
                 other = before.get(unique_id, macro)
                 if (macro.macro_sql, macro.depends_on) != (other.macro_sql, other.depends_on):
@@ -233,18 +250,20 @@ class CompileInputs:
                         seen.add(f"adapter.{plain}")
                         continue
                 texts.append(macro.macro_sql)
-                further = [w for w in _macro_words(macro.macro_sql) - seen if self.may_matter(w)]
+                if macro.package_name not in INTERNAL:
+                    of_users.append(macro.macro_sql)
+                further = [w for w in _jinja_words(macro.macro_sql) - seen if self.may_matter(w)]
                 seen.update(further)
                 waiting += sorted(further)
         reasons += filter(None, map(self.condition, sorted(seen)))
-        return _Reach(frozenset(seen), texts, reasons[0] if reasons else None)
+        return _Reach(frozenset(seen), texts, of_users, reasons[0] if reasons else None)
 
     def condition(self, word: str) -> Reason | None:
         """Why a name of dbt's context may stand for something else than on base."""
         if word in _PURE:
             return None
         name = word.partition(".")[0]
-        if name in _WAREHOUSE | _NODE and self.conditions.introspection:
+        if name in _WAREHOUSE | _NODE | _ALL_NODES and self.conditions.introspection:
             return None  # of each node it is asked apart
         if word.startswith("adapter."):
             return Code.LOOKS_WHILE_COMPILING(word=word)
@@ -280,11 +299,12 @@ class CompileInputs:
         """Head's macros, by what can call them."""
         return Macros(self.head)
 
-    def own_condition(self, node: Node, words: frozenset[str]) -> Reason | None:
+    def own_condition(self, node: Node, reach: _Reach) -> Reason | None:
         """Why a value that a node's own Jinja asks for may differ from base.
 
         Its vars are those of its package; what it queries is compared apart where that is known.
         """
+        words = reach.words
         if (
             not words.isdisjoint(_VARIABLES)
             and not self.conditions.variables
@@ -293,20 +313,40 @@ class CompileInputs:
             return Code.READS_UNKNOWN_VALUE(word="var")
         if not self.conditions.introspection:
             return None
-        if "flags" in words and (
-            more := {w.lstrip(_IN_A_STRING).upper() for w in words} & _OF_MORE
-        ):
+        if "flags" in words and (more := {_plain(w).upper() for w in words} & _OF_MORE):
             return Code.READS_UNKNOWN_VALUE(word=f"flags.{min(more)}")
         before = self.base.nodes[node.unique_id]
         if not words.isdisjoint(_NODE) and _shown(before) != _shown(node):
             return Code.READS_OWN_PROPERTIES()
-        looking = any(w.partition(".")[0] in _WAREHOUSE and w not in _PURE for w in words)
-        if looking and not (
-            node.depends_on.nodes
-            and all(s.of(n) for s, n in zip(self.introspection, (before, node), strict=True))
+        if not words.isdisjoint(_ALL_NODES) and not self.same_nodes(node, reach):
+            return Code.ASKS_DBT(word="graph")
+        if (
+            not self.conditions.warehouse
+            and reach.looks
+            and not (
+                node.depends_on.nodes
+                and all(s.of(n) for s, n in zip(self.introspection, (before, node), strict=True))
+            )
         ):
             return Code.LOOKS_AT_UNKNOWN()
         return None
+
+    def same_nodes(self, node: Node, reach: _Reach) -> bool:
+        """Whether all that a node's Jinja can find in ``graph`` is the same: any word in it may ask for it."""
+        texts = [node.raw_code, *_strings(node.test_metadata and node.test_metadata.kwargs)]
+        texts += reach.of_users
+        asked = NOTHING
+        for text in texts:
+            asked |= every_word_of(text)
+        types = types_in_graph(texts)
+        before, now = (side.of_all_nodes(asked, types) for side in self.config_fingerprints)
+        return before == now
+
+    @cached_property
+    def config_fingerprints(self) -> tuple[ConfigFingerprints, ConfigFingerprints]:
+        """What each side's nodes are configured to be."""
+        base, head = (ConfigFingerprints(side, Macros(side)) for side in (self.base, self.head))
+        return base, head
 
     @cached_property
     def introspection(self) -> tuple[Introspection, Introspection]:
@@ -329,7 +369,7 @@ class CompileInputs:
             return CompiledText(sql)
         node = self.head.nodes[unique_id]
         reach = self.reach(node)
-        if parts := reach.words & _PARTS_OF_NAMES:
+        if parts := {w.lstrip(_ATTRIBUTE) for w in reach.words} & _PARTS_OF_NAMES:
             return Code.USES_PART_OF_NAME(part=min(parts))
         written = "\n".join((node.raw_code, repr(node.test_metadata), *reach.texts))
         for name in names:
@@ -344,12 +384,26 @@ class _Reach:
 
     words: frozenset[str]
     texts: list[str]
+    of_users: list[str]
     reason: Reason | None
+
+    @property
+    def looks(self) -> bool:
+        """Whether it may ask the warehouse something."""
+        return any(w.partition(".")[0] in _WAREHOUSE and w not in _PURE for w in self.words)
 
 
 _CONTEXT: Final = _NEVER | _VARIABLES | _ENVIRONMENT | _TARGET | _COMMAND | _PARTS_OF_NAMES
 _IN_A_STRING: Final = "'"
 """Stands before a word that was found in a string, where it can only be the name of a macro."""
+_ATTRIBUTE: Final = "."
+"""Stands before an attribute, which can be a macro of a package, and no name of dbt's context."""
+_AS_A_VALUE: Final = re.compile(r"'\{\{-?\s*(?:(?:target|this)\.\w+|schema|database)\s*-?\}\}'")
+"""A string of SQL that is a piece of the target. It decides nothing of the rest of the text."""
+
+
+def _plain(word: str) -> str:
+    return word.lstrip(_IN_A_STRING + _ATTRIBUTE)
 
 
 @dataclass(frozen=True)
@@ -434,32 +488,29 @@ def _other_dbt(base: Project, head: Project) -> Reason | None:
 
 
 @cache
-def _macro_words(text: str) -> frozenset[str]:
-    """The words of a macro's text that are not its own parameters."""
-    signature = _SIGNATURE.search(text)
-    return _jinja_words(text).difference(_PARAMETER.findall(signature[1]) if signature else ())
-
-
-@cache
 def _jinja_words(text: str) -> frozenset[str]:
-    """The words in the ``{{ }}`` and ``{% %}`` of a text, without names that are being set.
+    """The names that a text takes from dbt's context, attributes, and the words of its strings.
 
     What is an attribute of ``adapter``, ``builtins`` or ``target`` stands with it.
 
     Example:
         >>> sorted(_jinja_words("select a {# b #} {%- set c = {'d': {'e': adapter.type()}} %}"))
-        ["'d", "'e", 'adapter.type', 'set', 'type']
+        ["'d", "'e", '.type', 'adapter.type']
+        >>> sorted(_jinja_words("{{ relation.render() ~ render(target.name) }}"))
+        ['.render', 'relation', 'render', 'target.name']
     """
-    words: set[str] = set()
-    for inside in tags(text):
-        for token in _TOKEN.finditer(inside):
-            if token["text"]:
-                words.update(_IN_A_STRING + word for word in _WORD.findall(token["text"]))
-            elif not token["set"]:
-                names = _WORD.findall(token["name"])
-                if names[0] in ("adapter", "builtins", "target") and len(names) > 1:
-                    names[0] = f"{names[0]}.{names[1]}"
-                words.update(names)
+    facts = facts_of(text)
+    if not facts.readable:
+        return frozenset({"context"})
+    words = {_IN_A_STRING + word for string in facts.strings for word in _WORD.findall(string)}
+    for use in facts.uses:
+        first, *steps = (step for step in use.path if not step.startswith(("(", "[")))
+        if first in ("adapter", "builtins", "target") and steps:
+            first = f"{first}.{steps[0]}"
+        if not first.startswith("target."):  # whose attributes are values
+            words.update(_ATTRIBUTE + step for step in steps)
+        if first and not first.startswith("%"):
+            words.add(first)
     return frozenset(words)
 
 

@@ -13,8 +13,9 @@ means, of everything that enters a compiled text:
   (``is_incremental()``, ``execute``);
 * the context: ``var``, ``env_var``, ``target`` and the like only where the caller has proved them
   the same (:class:`CompileConditions`), what queries the warehouse only where what it sees is compared
-  apart (rule 11), the graph never. ``is_incremental()`` and ``should_store_failures()`` are answered as on base,
-  ``run_started_at`` is base's.
+  apart (rule 11), the graph only where all that can be read of it is the same. ``is_incremental()`` and
+  ``should_store_failures()`` are answered as on base; the time, ``invocation_id`` and what a string of SQL
+  says of the target are base's.
 
 Everything else is compiled, not guessed at: the reason says which of these it was.
 """
@@ -73,10 +74,14 @@ def reuse_compiled_sql(
 def reuse_compiled_sql_of_artifacts(base: Project, head: Project) -> ReusedSql:
     """`reuse_compiled_sql` under all that the artifacts of both sides prove of how they were compiled.
 
-    These are the rules of `agree`: what a node queries while it compiles is part of its fingerprint
-    (rule 11), and so not of its text.
+    What a node queries while it compiles is part of its fingerprint (rule 11), and so not of its text.
+    To compile it would show what the warehouse holds now, which the change has not built yet.
     """
-    return _taken(head, _sides_of_artifacts(base, head))
+    variables = Variables(base, head)
+    same_target = variables.same_target
+    return _taken(
+        head, _sides_of_artifacts(base, head, variables, target=same_target, warehouse=True)
+    )
 
 
 def _taken(head: Project, sides: CompileInputs) -> ReusedSql:
@@ -116,11 +121,12 @@ class AgreedText:
 def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText:
     """The text that nodes have on both sides where only how they were compiled differs.
 
-    ``dbt build`` and ``dbt compile`` may write two texts for one code (``flags.WHICH``, the day, a
-    relation that is not there yet), and of a node that failed or was skipped dbt writes none. Where
-    all that decides the text is proved to be the same, by the rules of `reuse_compiled_sql`, the node has not
-    changed: it has base's text on both sides, or head's where base has none. What it queries while
-    it compiles is part of its fingerprint (rule 11), and so not of its text.
+    ``dbt build`` and ``dbt compile`` may write two texts for one code (``flags.WHICH``, the day, the
+    target, a relation that is not there yet), and of a node that failed or was skipped dbt writes none.
+    Where all that decides the text is proved to be the same but for the target, by the rules of
+    `reuse_compiled_sql`, the node has not changed: it has base's text on both sides, or head's where
+    base has none, or where the target may decide what it reads: head's target is where tests will run.
+    What it queries while it compiles is part of its fingerprint (rule 11), and so not of its text.
 
     Args:
         base: compiled.
@@ -132,6 +138,7 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
     """
     done = AgreedText()
     sides: CompileInputs | None = None
+    same_target = False
     for unique_id in unique_ids:
         before, now = base.nodes[unique_id], head.nodes[unique_id]
         if before.compiled_code is not None and now.compiled_code is not None:
@@ -139,10 +146,16 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
             if isinstance(names, dict) and rename(before.compiled_code, names) == now.compiled_code:
                 continue
         if sides is None:
-            sides = _sides_of_artifacts(base, head)
+            variables = Variables(base, head)
+            sides = _sides_of_artifacts(base, head, variables, target=True, warehouse=False)
+            same_target = variables.same_target
         if sides.dbt_differs or sides.differs(unique_id):
             continue
         back = before.compiled_code is None
+        if not same_target and not back and sides.goes_by_target(unique_id):
+            if now.compiled_code is None:
+                continue
+            back = True
         of, to = (now, before) if back else (before, now)
         text = sides.renamed(unique_id, of.compiled_code or "", back=back)
         if isinstance(text, CompiledText) and text.sql != to.compiled_code:
@@ -150,13 +163,15 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
     return done
 
 
-def _sides_of_artifacts(base: Project, head: Project) -> CompileInputs:
-    variables = Variables(base, head)
+def _sides_of_artifacts(
+    base: Project, head: Project, variables: Variables, *, target: bool, warehouse: bool
+) -> CompileInputs:
     conditions = CompileConditions(
         environment=base.same_environment and head.same_environment,
-        target=variables.same_target,
+        target=target,
         command=True,
         introspection=True,
+        warehouse=warehouse,
     )
     return CompileInputs(base, head, conditions, variables)
 

@@ -115,8 +115,10 @@ def open_cache(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]
             yield None
         return
     from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.jinja.kept import keep_in
 
     with Cache(cache_dir, warn=warn) as cache, terminal.progress("analysing"):
+        keep_in(cache)
         yield cache
 
 

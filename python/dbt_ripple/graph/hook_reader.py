@@ -21,6 +21,7 @@ from dbt_ripple.graph.macros import OWN, Macros, dispatched
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.jinja.branches import without_branches
 from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place
+from dbt_ripple.jinja.kept import kept_by
 
 _MAY_RUN: Final = re.compile(
     r"\b(?:run_query|statement|context|render|builtins|submit_python_job)\b"
@@ -142,8 +143,21 @@ class HookReader:
         key = text, package, output
         effects = self._effects.get(key)
         if effects is None:
-            effects = self._effects[key] = self._read(self._runner.run(text, package), text, output)
+            # It follows from the text and from all macros, which are the same on the other side.
+            effects = self._effects[key] = kept_by(
+                HookEffects,
+                (b"hook", repr(key).encode("utf-8", "surrogatepass"), self._macros_digest),
+                lambda: self._read(self._runner.run(text, package), text, output),
+            )
         return effects
+
+    @cached_property
+    def _macros_digest(self) -> bytes:
+        """Of all that decides what a text does, besides the text."""
+        project = self.macros.project
+        texts = [(u, m.package_name, m.macro_sql) for u, m in sorted(self.macros.macros.items())]
+        settings = project.name, project.metadata.adapter_type, self.only_written
+        return digest(repr((settings, texts)).encode("utf-8", "surrogatepass"))
 
     def _read(self, run: HookRun, text: str, output: bool) -> HookEffects:
         statements = [*run.statements, *(run.output if output else ())]

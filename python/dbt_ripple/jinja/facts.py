@@ -6,12 +6,13 @@ The tree is walked once a text. What cannot be parsed is taken for anything (`Fa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 from jinja2 import meta, nodes
 
+from dbt_ripple.jinja.kept import kept
 from dbt_ripple.jinja.text import OF_OTHER_RUNS, tree_of
 
 ANY: Final = "*"
@@ -145,7 +146,6 @@ UNREADABLE: Final = Facts(
 )
 
 
-@cache
 def facts_of(text: str) -> Facts:
     """What a text uses.
 
@@ -160,6 +160,11 @@ def facts_of(text: str) -> Facts:
     """
     if "{{" not in text and "{%" not in text:
         return NOTHING
+    return _facts_of(text)
+
+
+@kept(Facts)
+def _facts_of(text: str) -> Facts:
     return facts_without(text, lambda _: False)
 
 

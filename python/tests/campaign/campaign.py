@@ -1,6 +1,7 @@
 """The campaign: edits made, built, tested, and compared with what the selector says.
 
     python campaign.py [--mutants N] [--seed S] [--engine duckdb|spark] [--jobs N] [--cutoff] [--out FOLDER]
+    python campaign.py --labs 0 --package FOLDER ...        in the shop with these packages and their hooks
     python campaign.py --seed S --repeat "lab 1001:37"      one edit again, as a report names it
 
 Every edit is executed: base and head are built with real data, all tests run on both. A *miss* is a
@@ -76,6 +77,7 @@ class Task:
         insist: how often a kind that has changed nothing is tried again once all are made: three
             tries of a kind can all be in vain, and a kind that changed nothing proves nothing.
         cutoff: whether ``--cutoff`` is tried on each edit that is made in memory.
+        packages: folders of packages that the shop has installed.
     """
 
     world: str
@@ -88,6 +90,7 @@ class Task:
     only: str | None = None
     insist: int = 0
     cutoff: bool = False
+    packages: tuple[str, ...] = ()
 
     def rng(self, number: str) -> random.Random:
         """The generator of an edit."""
@@ -186,7 +189,7 @@ def perform(task: Task, work: Path, say: Say = lambda text: None) -> Report:
     if task.world == ON_SPARK:
         return edit(*shop_on_spark(work), task, say)
     name, _, seed = task.world.partition(" ")
-    return edit(*(lab(work, int(seed)) if name == "lab" else shop(work)), task, say)
+    return edit(*(lab(work, int(seed)) if name == "lab" else shop(work, task.packages)), task, say)
 
 
 def edit(world: World, folder: Folder, task: Task, say: Say = lambda text: None) -> Report:
@@ -405,15 +408,26 @@ def main() -> int:
     parser.add_argument("--cutoff", action="store_true", help="try --cutoff on each edit, too")
     parser.add_argument("--repeat", metavar="EDIT", help="make one edit of a report again")
     parser.add_argument("--out", type=Path, default=Path("target/campaign"))
+    parser.add_argument(
+        "--package",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="install this package and its hooks into the shop; all edits are made there",
+    )
     given = parser.parse_args()
     say = lambda text: print(f"... {text}", file=sys.stderr, flush=True)  # noqa: E731
     doing = tasks(given.seed, given.mutants, given.labs, dbt_rounds=given.dbt_rounds, dbt_labs=3)
     if given.engine == "spark":
         doing = [Task(ON_SPARK, given.seed, given.mutants, insist=20)]
+    if given.package:
+        doing = [Task("shop", given.seed, given.mutants)]
     if given.repeat:
         doing = [repeated(given.seed, given.repeat)]
-    doing = [replace(task, cutoff=given.cutoff) for task in doing]
-    name = given.out / f"{given.engine}-{given.seed}{'-cutoff' if given.cutoff else ''}"
+    more = {"cutoff": given.cutoff, "packages": tuple(given.package)}
+    doing = [replace(task, **more) for task in doing]
+    beside = "-beside-packages" if given.package else ""
+    name = given.out / f"{given.engine}-{given.seed}{'-cutoff' if given.cutoff else ''}{beside}"
 
     def keep(report: Report) -> None:
         if not given.repeat:

@@ -7,9 +7,11 @@ import gc
 import io
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import yaml
 
 from dbt_ripple.artifacts import Project, read_project
 
@@ -142,3 +144,24 @@ def copy_shop(to: Path) -> Path:
     """The tea shop without the package it installs: only its own nodes are built and tested."""
     shutil.copytree(SHOP, to, ignore=shutil.ignore_patterns(*_LEFT_BEHIND), dirs_exist_ok=True)
     return to
+
+
+HOOKS = {
+    "dbt_artifacts": "{{ dbt_artifacts.upload_results(results) }}",
+    "dbt_ripple": "{{ dbt_ripple.record_run(results) }}",
+}
+"""What a package tells its users to put into ``on-run-end``; others bring their hooks themselves."""
+
+_OVERRIDES = "require_explicit_package_overrides_for_builtin_materializations: false"
+
+
+def install(folder: Folder, packages: Iterable[str]) -> None:
+    """Install packages from their folders into a project, with the hooks that they ask for."""
+    names = [yaml.safe_load(Path(p, "dbt_project.yml").read_text())["name"] for p in packages]
+    listed = [{"local": str(Path(p).absolute())} for p in packages]
+    (folder.project / "packages.yml").write_text(yaml.safe_dump({"packages": listed}))
+    file = folder.project / "dbt_project.yml"
+    text = file.read_text().replace("\nflags:\n", f"\nflags:\n  {_OVERRIDES}\n")
+    hooks = [HOOKS[name] for name in names if name in HOOKS]
+    file.write_text(f"{text}\n{yaml.safe_dump({'on-run-end': hooks})}")
+    folder.dbt("deps")

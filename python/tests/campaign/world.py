@@ -25,7 +25,7 @@ from sqlglot import exp
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project, RunResult
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
-from dbt_ripple.graph.jinja import tagged
+from dbt_ripple.jinja.text import pieces
 
 MAX_ROWS: Final = 400_000
 """Rows a relation of a head may have; above that the edit is given up."""
@@ -533,8 +533,8 @@ def verdict(node: Node, rows: list[str] | str) -> tuple[str, int | None]:
 
 def config_of(node: Node) -> str:
     """What a node's file says of its config, which an edit of its query leaves as it is."""
-    tags_of_node = (tag.inside for tag in tagged(node.raw_code) if tag.kind == "{{")
-    return "".join("{{" + s + "}}\n" for s in tags_of_node if s.lstrip().startswith("config("))
+    tags_of_node = (piece.text for piece in pieces(node.raw_code) or () if piece.kind == "{{")
+    return "".join(f"{tag}\n" for tag in tags_of_node if tag.startswith("{{ config ("))
 
 
 def branches_of(node: Node) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dbt_builds import Folder, copy_shop
+from dbt_builds import Folder, copy_shop, install
 from engines import DuckDB, Spark
 from random_project import CATALOG, Maker
 from world import World, plain_name
@@ -26,9 +27,11 @@ FEW_ROWS: Final = {
 """Settings that change no result: one task a query, and no Java compiled for some thousand rows."""
 
 
-def shop(work: Path) -> tuple[World, Folder]:
-    """The tea shop of integration_tests/."""
+def shop(work: Path, packages: Sequence[str] = ()) -> tuple[World, Folder]:
+    """The tea shop of integration_tests/, with the packages of these folders and their hooks."""
     folder = Folder(copy_shop(work / "project"), work)
+    if packages:
+        install(folder, packages)
     return built("shop", folder), folder
 
 

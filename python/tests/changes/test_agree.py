@@ -124,12 +124,18 @@ ONE, OTHER = "select 1 as id from s.orders", "select 2 as id from s.orders where
     [
         "select {% if flags.WHICH in ('run', 'build') %} 1 {% else %} 2 {% endif %} as" + FROM,
         "select '{{ run_started_at }}' as" + FROM,
+        "select '{{ invocation_id }} {{ thread_id }} {{ modules.datetime.datetime.now() }}' as"
+        + FROM,
+        "select '{{ ref('orders').render() }}' as" + FROM,
+        "{% for n in graph.nodes.values() if n.name == 'orders' %} select '{{ n.alias }}' as"
+        + FROM
+        + "{% endfor %}",
         "select {{ var('limit') }} as" + FROM,
         "select {% if target.type == 'duckdb' %} 1 {% endif %} as" + FROM,
         "select '{{ target.name }}' as" + FROM,
         "select {{ run_query('select max(v) from ' ~ ref('orders')) }} as" + FROM,
         "select {{ ours() }} as" + FROM,
-        "{% if adapter.get_columns_in_relation(ref('orders')) %}" + FROM,
+        "{% if adapter.get_columns_in_relation(ref('orders')) %}" + FROM + "{% endif %}",
     ],
 )
 @pytest.mark.parametrize(("before", "now"), [(ONE, OTHER), (None, ONE), (ONE, None)])
@@ -157,6 +163,10 @@ def of_arguments(**run_args: Any) -> Callable[[World], None]:
     return lambda world: world.head.run_args.update(run_args)
 
 
+def without_below(world: World) -> None:
+    del world.head.nodes["model.shop.below"]
+
+
 def elsewhere(world: World) -> None:
     for node in world.head.nodes.values():
         world.head.nodes[node.unique_id] = replace(node, schema="ci")
@@ -173,13 +183,19 @@ def elsewhere(world: World) -> None:
         ("select {{ var('limit') }} as" + FROM, of_vars("name: [")),
         ("select {{ var('limit') }} as" + FROM, of_arguments(vars={"limit": 4})),
         ("select {{ var('limit') }} as" + FROM, of_arguments(project_dir="/nowhere")),
-        ("select '{{ target.name }}' as" + FROM, of_arguments(target="prod")),
-        ("select '{{ target.schema }}' as" + FROM, elsewhere),
+        ("select '{{ target.name ~ var('limit') }}' as" + FROM, of_arguments(vars={"limit": 4})),
+        ("select '{{ target.name }}' as{{ ours() }}" + FROM, of_macro("default__ours")),
+        ("select {{ render('a') }} as" + FROM, of_node()),
         ("select {{ env_var('X') }} as" + FROM, of_node()),
         ("select {{ flags.VARS['limit'] }} as" + FROM, of_node()),
         ("select {{ flags['VARS'] }} as" + FROM, of_node()),
         ("select {{ invocation_args_dict.vars }} as" + FROM, of_node()),
-        ("select {{ graph.nodes | length }} as" + FROM, of_node()),
+        (
+            "select {{ graph.nodes.values() | map(attribute='description') }} as" + FROM,
+            of_node(description="new"),
+        ),
+        ("select {{ graph.nodes.values() | length }} as" + FROM, without_below),
+        ("select {{ graph.nodes | tojson }} as" + FROM, of_node(description="new")),
         ("select {{ context['var']('limit') }} as" + FROM, of_node()),
         ("select '{{ model.description }}' as" + FROM, of_node(description="new")),
         (
@@ -215,6 +231,14 @@ def test_what_may_be_the_reason_for_another_text_counts(
         ),
         ("select 1 as" + FROM, of_node(description="new")),
         ("select '{{ run_started_at }}' as" + FROM, of_arguments(target="prod")),
+        ("select '{{ target.name }}' as" + FROM, of_arguments(target="prod")),
+        ("select '{{ target.schema }}' as" + FROM, elsewhere),
+        ("select '{{ schema }}' || '{{ this.schema }}' as" + FROM, elsewhere),
+        ("select {% if target.name == 'a' %} 1 {% endif %} as" + FROM, of_arguments(target="prod")),
+        (
+            "select {{ graph.nodes.values() | map(attribute='alias') }} as" + FROM,
+            of_node(meta={1: 2}),
+        ),
     ],
 )
 @pytest.mark.parametrize("before", [ONE, None])
@@ -224,6 +248,22 @@ def test_what_no_text_can_show_does_not(
     world = World(tmp_path, raw, before, OTHER)
     edit(world)
     assert world.changed() == []
+
+
+def test_what_another_target_reads_counts(tmp_path: Path) -> None:
+    """Tests run in head's target: the column that the query reads there is the one that counts."""
+    raw = "select {% if target.name == 'prod' %}id{% else %}v{% endif %} as id from {{ ref('orders') }}"
+    of_prod, of_ci = "select id from s.orders", "select v as id from s.orders"
+    world = World(tmp_path, raw, of_prod, of_ci)
+    of_arguments(target="ci")(world)
+    assert world.changed() == []
+    assert world.base.nodes[TOP].compiled_code == of_ci
+    orders = world.head.nodes["model.shop.orders"]
+    edited = replace(
+        orders, raw_code="select 1 as id, 3 as v", compiled_code="select 1 as id, 3 as v"
+    )
+    world.head.nodes["model.shop.orders"] = edited
+    assert world.changed() == ["below", "orders", "top"]
 
 
 @pytest.mark.parametrize("before", [ONE, None])

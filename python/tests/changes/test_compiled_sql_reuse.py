@@ -41,7 +41,7 @@ def macro(name: str, text: str, package: str = "shop") -> Macro:
         unique_id=f"macro.{package}.{name}",
         name=name,
         package_name=package,
-        macro_sql=f"{{% macro {name} %}}{text}{{% endmacro %}}",
+        macro_sql=f"{{% macro {name}() %}}{text}{{% endmacro %}}",
     )
 
 
@@ -133,7 +133,7 @@ def test_names_of_relations_become_heads() -> None:
     [
         ("select * from prod.orders", "prod.orders is written into its code"),
         ("select {{ ref('orders').identifier }}", "part of a relation's name (`identifier`)"),
-        ("select '{{ this.name }}'", "part of a relation's name (`name`)"),
+        ("select '{{ this.name }}_x'", "part of a relation's name (`name`)"),
     ],
 )
 def test_a_text_whose_names_cannot_be_mapped_is_compiled(raw: str, reason: str) -> None:
@@ -208,6 +208,7 @@ def test_a_word_outside_of_jinja_reaches_nothing(raw: str) -> None:
         ("{{ var('x') }}", "variables"),
         ("{{ env_var('x') }}", "environment"),
         ("{{ target.name }}", "target"),
+        ("select '{{ target.name }}_id'", "target"),
         ("{% if target['schema'] %}{% endif %}", "target"),
         ("{{ schema }}", "target"),
         ("{{ flags.WHICH }}", "command"),
@@ -250,7 +251,9 @@ def test_what_looks_around_while_it_compiles_is_compiled(raw: str) -> None:
         "{{ adapter.quote('a') }}",
         "{{ builtins.ref('orders') }}",
         "{% if is_incremental() %} where 1 {% endif %}",
-        "{{ run_started_at }} {{ invocation_id }}",
+        "{{ run_started_at }} {{ invocation_id }} {{ thread_id }}",
+        "select '{{ target.name }}' as a, '{{- target.schema -}}' as b",
+        "select {{ ref('orders').render() }}",
     ],
 )
 def test_what_is_the_same_or_answered_as_on_base_is_taken_over(raw: str) -> None:

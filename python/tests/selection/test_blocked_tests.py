@@ -102,7 +102,10 @@ UNSURE = {
     "a hook that may add it": (
         {"stg_config": {"materialized": "table", "post-hook": [{"sql": "alter table {{ this }}"}]}},
         {
-            "stg_config": {"materialized": "table", "post-hook": [{"sql": "alter table {{ this }}"}]},
+            "stg_config": {
+                "materialized": "table",
+                "post-hook": [{"sql": "alter table {{ this }}"}],
+            },
             "stg": RENAMED,
         },
     ),

@@ -29,7 +29,11 @@ def hooked(other: str, hook: str, *more: Macro, columns: str = "id, amount") -> 
         ),
         node("model.p.below", "select id, amount from s.a", "model.p.a"),
         check("t", "select id from s.a", "model.p.a"),
-        *([check("of_below", "select id from s.below", "model.p.below")] if "below" in hook else []),
+        *(
+            [check("of_below", "select id from s.below", "model.p.below")]
+            if "below" in hook
+            else []
+        ),
         catalog=LISTED,
         macros=more,
     )
@@ -594,7 +598,9 @@ def with_own_materialization(text: str) -> Project:
         lambda: incremental(RECENT.replace("var('days')", f"env_var('{CUSTOM}', '1')")),
         lambda: incremental(RECENT.replace("var('days')", "env_var('DBT_ENV_' ~ rest)")),
         lambda: incremental(RECENT.replace("var('days')", "context['env_var']('X')")),
-        lambda: incremental("select 1", hook=f"delete from {{{{ this }}}} where {{{{ env_var('{CUSTOM}') }}}}"),
+        lambda: incremental(
+            "select 1", hook=f"delete from {{{{ this }}}} where {{{{ env_var('{CUSTOM}') }}}}"
+        ),
         lambda: python(f"import os\ndef model(dbt, s): return os.environ['{CUSTOM}']"),
         lambda: python(f"import os\ndef model(dbt, s): return os.getenv('{CUSTOM}', 'x')"),
         lambda: python("import os\ndef model(dbt, s): return dict(os.environ)"),

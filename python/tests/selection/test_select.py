@@ -763,17 +763,20 @@ def test_another_dbt_is_reported() -> None:
     assert selection.tests == []
 
 
-def test_sql_that_differs_by_target_only_is_reported_once() -> None:
-    raw = "select '{{ target.name }}' as id, 1 as twice from s.orders"
+def test_sql_that_only_the_environment_makes_differ_is_reported_once() -> None:
+    def side(value: str, asked: str) -> Project:
+        raw = f"select '{{{{ {asked} }}}}' as id, 1 as twice from s.orders"
+        return shop(f"select '{value}' as id, 1 as twice from s.orders", raw=raw)
 
-    def side(target: str) -> Project:
-        return shop(f"select '{target}' as id, 1 as twice from s.orders", raw=raw)
-
-    selection = picked(side("dev"), side("prod"))
+    selection = picked(side("dev", "env_var('X')"), side("prod", "env_var('X')"))
     assert [t.name for t in selection.tests] == ["on_id"]
     (note,) = map(str, selection.notes)
-    assert note.startswith("differs by target: stg has the same code on both sides")
+    assert note.startswith("stg has other compiled SQL than on base though the code is the same")
     assert "--base-ref" in note
+    for asked in ("target.name", "run_started_at", "invocation_id"):
+        selection = picked(side("dev", asked), side("prod", asked))
+        assert selection.tests == []
+        assert [str(note.code) for note in selection.notes] == ["taken_from_base"]
     assert picked(shop(), shop(STG + " where id > 0")).notes == []
 
 
