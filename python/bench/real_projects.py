@@ -15,15 +15,23 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import made_packages
 import yaml
 
 REPOSITORY: Final = Path(__file__).parents[2]
 OURS: Final = "dbt_ripple"
+MADE: Final = {made_packages.OBSERVER: 1_100, made_packages.UPLOADER: 150}
+"""Packages that made_packages.py makes, with how many macros: as many as the two it stands in for."""
+SHOP: Final = REPOSITORY / "integration_tests"
+_NOT_OF_THE_SHOP: Final = ("target", "dbt_packages", "logs", "twin", "stories", "empty", "expected")
 _DOWNLOADS: Final = ("packages.yml", "dependencies.yml")
 _UTILS: Final = "dbt-labs/dbt-utils"
 _EXPECTATIONS: Final = ("metaplane/dbt-expectations", "godatadriven/dbt-date")
@@ -104,6 +112,21 @@ def _jaffle(beside: str, packages: tuple[str, ...] = (), **settings: object) -> 
     )
 
 
+def _shop(beside: str = "", *, settings: dict[str, object] | None = None) -> RealProject:
+    """The shop of this checkout, which needs no clone, with at most one package."""
+    return RealProject(
+        name="our shop" + (f" + {beside}" if beside else ""),
+        clone=OURS,
+        edit=(
+            "models/staging/stg_orders.sql",
+            "nullif(trim(orders.legacy_discount_code), '')",
+            "trim(orders.legacy_discount_code)",
+        ),
+        packages=(beside,) if beside else (),
+        settings=settings or {},
+    )
+
+
 def _tuva(name: str, *packages: str) -> RealProject:
     """tuva's integration tests, whose seeds have a hook each."""
     return RealProject(
@@ -117,6 +140,10 @@ def _tuva(name: str, *packages: str) -> RealProject:
 
 
 PROJECTS: Final = (
+    _shop(),
+    _shop("observer"),
+    _shop("uploader", settings={"on-run-end": ["{{ uploader.upload_all(results) }}"]}),
+    _shop(OURS, settings={"on-run-end": ["{{ dbt_ripple.record_run(results) }}"]}),
     _jaffle(""),
     _jaffle(
         "elementary",
@@ -196,13 +223,13 @@ def clone_of(clones: Path, name: str) -> Path | None:
     return None
 
 
+def _cloned(project: RealProject) -> list[str]:
+    return [n for n in (project.clone, *project.packages) if n not in (OURS, *MADE)]
+
+
 def missing(project: RealProject, clones: Path) -> list[str]:
     """Which repositories of the project are not at hand."""
-    return [
-        name
-        for name in (project.clone, *project.packages)
-        if name != OURS and clone_of(clones, name) is None
-    ]
+    return [name for name in _cloned(project) if clone_of(clones, name) is None]
 
 
 def _head(clones: Path, name: str) -> tuple[str, str]:
@@ -268,8 +295,13 @@ def _package(name: str, clones: Path, work: Path) -> str:
     """The folder of an installed package, without what it asks dbt to download."""
     if name == OURS:
         return str(REPOSITORY)
-    into = work / "packages" / name.partition("@")[0].split("/")[1]
-    if not into.exists():
+    into = work / "packages" / name.partition("@")[0].split("/")[-1]
+    if name in MADE:
+        shutil.rmtree(into, ignore_errors=True)
+        for path, text in made_packages.files(name, MADE[name]).items():
+            (into / path).parent.mkdir(parents=True, exist_ok=True)
+            (into / path).write_text(text)
+    elif not into.exists():
         _checkout(clones, name, into)
         for file in _DOWNLOADS:
             (into / file).unlink(missing_ok=True)
@@ -297,12 +329,16 @@ def put_up(project: RealProject, clones: Path, work: Path, python: str) -> Path:
     root = work / re.sub(r"[^a-z0-9_-]+", "-", project.name)
     folder = (root / project.folder).resolve()
     stamp = work / f"{root.name}.put-up"
-    heads = [_head(clones, name) for name in (project.clone, *project.packages) if name != OURS]
+    heads = [_head(clones, name) for name in _cloned(project)]
     made_of = repr((project, heads))
     if stamp.exists() and stamp.read_text() == made_of:
         return folder
     stamp.unlink(missing_ok=True)
-    _checkout(clones, project.clone, root)
+    if project.clone == OURS:
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(SHOP, root, ignore=shutil.ignore_patterns(*_NOT_OF_THE_SHOP))
+    else:
+        _checkout(clones, project.clone, root)
     for inner in (folder, *((folder / local).resolve() for local in project.local)):
         for file in (*_DOWNLOADS, "package-lock.yml"):
             (inner / file).unlink(missing_ok=True)

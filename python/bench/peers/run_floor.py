@@ -14,8 +14,8 @@ from contextlib import suppress
 import msgspec
 from common import Edge, Job, run
 from jinja2 import Environment
-from sqlglot.errors import SqlglotError
 from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
 
 
 class _Hook(msgspec.Struct):
