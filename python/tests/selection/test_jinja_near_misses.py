@@ -545,3 +545,67 @@ def test_a_function_that_may_repeat_rows_met_twice(before: str, after: str, coun
         return project(orders(), m, rows, catalog=LISTED, adapter="duckdb")
 
     assert names(of(before), of(after)) == (["rows"] if counts else [])
+
+
+# --- what is queried while compiling -------------------------------------------------------------
+
+STG = "select id, amount from s.orders"
+VALUE = "select id, amount + 1 as amount from s.orders"
+COLUMN = "select id, amount, status from s.orders"
+ALL_OF_IT = {VALUE, COLUMN}
+RUN_QUERY = macro("macro.dbt.run_query", "{% call statement('x') %}{% endcall %}")
+LISTS = macro(
+    "macro.p.lists",
+    "{% macro lists(r) %}{% for c in adapter.get_columns_in_relation(r) %}{{ c.name }}{% endfor %}"
+    "{% endmacro %}",
+)
+PASSES_ON = macro("macro.p.passes_on", "{% macro passes_on(f, x) %}{{ f(x) }}{% endmacro %}")
+
+
+@pytest.mark.parametrize(
+    ("raw", "moves"),
+    [
+        ("{{ run_query('select 1 from ' ~ ref('stg')) }}", ALL_OF_IT),
+        ("{% set ask = run_query %}{{ ask('select 1') }}", ALL_OF_IT),
+        ("{{ passes_on(run_query, 'select 1') }}", ALL_OF_IT),
+        ("{{ [run_query][0]('select 1') }}", ALL_OF_IT),
+        ("{% set a = adapter %}{{ a.execute('select 1') }}", ALL_OF_IT),
+        ("{{ adapter['execute']('select 1') }}", ALL_OF_IT),
+        ("{% call statement('q', fetch_result=true) %}select 1{% endcall %}", ALL_OF_IT),
+        ("{% set s = statement %}{% call s('q') %}select 1{% endcall %}", ALL_OF_IT),
+        ("{{ context['run_query']('select 1') }}", ALL_OF_IT),
+        ("{{ load_result('q') }}", ALL_OF_IT),
+        ("{{ adapter.get_columns_in_relation(ref('stg')) | map(attribute='name') }}", {COLUMN}),
+        ("{{ adapter['get_columns_in_relation'](ref('stg'))[0].name }}", {COLUMN}),
+        ("{{ lists(ref('stg')) }}", {COLUMN}),
+        ("{{ p['lists'](ref('stg')) }}", {COLUMN}),
+        ("{% set f = lists %}{{ f(ref('stg')) }}", {COLUMN}),
+        ("{{ passes_on(lists, ref('stg')) }}", {COLUMN}),
+        ("{# {{ run_query('select 1') }} #}", set()),
+        ("{% raw %}{{ run_query('select 1') }}{% endraw %}", set()),
+        ("{{ \"{{ run_query('select 1') }}\" }}", set()),
+        ("select run_query(1), adapter.x", set()),
+        ("{{ adapter.quote('run_query') }} {{ adapter['type']() }}", set()),
+        ("{{ passes_on(x, 'run_query') }}", set()),
+    ],
+)  # fmt: skip
+def test_what_is_queried_while_compiling_however_that_is_written(raw: str, moves: set[str]) -> None:
+    def of(stg: str) -> Project:
+        calls = [m for m in (RUN_QUERY, LISTS, PASSES_ON) if m.name in raw and "#" not in raw]
+        called = [m.unique_id for m in calls]
+        a = node("model.p.a", "select 1 as x from s.stg", "model.p.stg", raw=raw, macros=called)
+        below = "select min(x) as x from s.a having min(x) > 1"
+        return project(
+            orders(),
+            node("model.p.stg", stg, RAW),
+            a,
+            node("model.p.b", below, "model.p.a", config={"materialized": "view"}),
+            check("t", "select max(x) as x from s.b", "model.p.b"),
+            catalog=LISTED,
+            macros=[RUN_QUERY, LISTS, PASSES_ON],
+            adapter="duckdb",
+        )
+
+    for edit in ALL_OF_IT:
+        assert names(of(STG), of(edit)) == (["t"] if edit in moves else []), edit
+    assert names(of(STG), of(STG + " -- the same")) == []
