@@ -609,3 +609,177 @@ def test_what_is_queried_while_compiling_however_that_is_written(raw: str, moves
     for edit in ALL_OF_IT:
         assert names(of(STG), of(edit)) == (["t"] if edit in moves else []), edit
     assert names(of(STG), of(STG + " -- the same")) == []
+
+
+RETURNS = macro(
+    "macro.p.columns_of",
+    "{% macro columns_of(r) %}{{ return(adapter.get_columns_in_relation(r)) }}{% endmacro %}",
+)
+TYPED = macro("macro.p.typed", "{% macro typed(c) %}{{ c.dtype }}{% endmacro %}")
+NAMED = macro("macro.p.named", "{% macro named(c) %}{{ c.name }}{% endmacro %}")
+FOUND = macro(
+    "macro.p.found",
+    "{% macro found() %}{{ return(adapter.get_relation('d', 's', 'stg')) }}{% endmacro %}",
+)
+PLAIN = macro("macro.p.plain", "{% macro plain() %}1{% endmacro %}")
+
+
+def looking(raw: str, *called: Macro, stg: str = STG, kind: str = "table") -> Project:
+    """stg -> a, which looks at stg while it compiles, and the test t of a."""
+    return project(
+        orders(),
+        node("model.p.stg", stg, RAW, config={"materialized": kind}),
+        node(
+            "model.p.a",
+            "select 1 as x from s.stg",
+            "model.p.stg",
+            raw=raw,
+            macros=[m.unique_id for m in called],
+        ),
+        check("t", "select x from s.a", "model.p.a"),
+        catalog=LISTED,
+        macros=called,
+        adapter="duckdb",
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "called", "types"),
+    [
+        ("{% for c in columns_of(r) %}{{ named(c) }}{% endfor %}", [RETURNS, NAMED], False),
+        wrong(
+            "missed: a macro that is handed a column asks for its type",
+            "{% for c in columns_of(r) %}{{ typed(c) }}{% endfor %}",
+            [RETURNS, TYPED],
+            True,
+        ),
+        ("{% for c in columns_of(r) %}{{ c.dtype }}{% endfor %}", [RETURNS], True),
+        ("{% for c in columns_of(r) %}{{ c['dtype'] }}{% endfor %}", [RETURNS], True),
+        wrong(
+            "missed: an attribute that a filter is given as a string",
+            "{{ columns_of(r) | map(attribute='dtype') | join }}",
+            [RETURNS],
+            True,
+        ),
+        ("{% for c in columns_of(r) if c.is_string() %}{{ c.name }}{% endfor %}", [RETURNS], True),
+        ("{% for c in columns_of(r) %}{{ c.name }}{% endfor %} dtype", [RETURNS], False),
+    ],
+)
+def test_who_lists_columns_may_look_at_their_types(
+    raw: str, called: list[Macro], types: bool
+) -> None:
+    base = looking(raw, *called)
+    assert names(base, looking(raw, *called, stg=VALUE)) == (["t"] if types else [])
+    assert names(base, looking(raw, *called, stg=COLUMN)) == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "called", "asks"),
+    [
+        ("{% if found() %}{{ plain() }}{% endif %}", [FOUND, PLAIN], True),
+        ("{% if plain() %}{{ found() }}{% endif %}", [PLAIN, FOUND], True),
+        ("{% if plain() %}{{ this }}{% endif %}", [PLAIN], False),
+    ],
+)
+def test_whether_a_relation_is_there_is_asked(raw: str, called: list[Macro], asks: bool) -> None:
+    base = looking(raw, *called)
+    assert names(base, looking(raw, *called, kind="view")) == (["t"] if asks else [])
+
+
+# --- macros that ask for a branch, or stand in for dbt's -----------------------------------------
+
+
+def test_a_branch_in_a_macro_counts_with_the_macro() -> None:
+    asks = "{% macro since() %}{% if is_incremental() %} where id > {{ var('days') }} + 3{% endif %}{% endmacro %}"
+    raw, of = f"{SQL} {{{{ since() }}}}", ("macro.p.since",)
+    base, head = (
+        grows(raw, macro("macro.p.since", text), calls=of)
+        for text in (asks, asks.replace("3", "4"))
+    )
+    assert names(base, head) == ["t"]
+    assert names(base, base) == []
+    assert names(*variable(base, grows(raw, macro("macro.p.since", asks), calls=of))) == ["t"]
+    # Compiled SQL shows all of what a table calls, and what an incremental model does not call.
+    tables = (side(raw, *s.macros.values(), calls=of) for s in (base, head))
+    assert names(*tables) == []
+    others = (grows(SQL, *s.macros.values()) for s in (base, head))
+    assert names(*others) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "counts"),
+    [
+        ("macros/utils/cents.sql", False),
+        ("macros/generic_test_sql/cents.sql", False),
+        ("macros/adapters/cents.sql", True),
+        ("macros/materializations/cents.sql", True),
+    ],
+)
+def test_a_macro_in_place_of_dbts_counts_by_what_dbt_does_with_it(path: str, counts: bool) -> None:
+    """Where dbt keeps what only writes SQL, compiled SQL shows it."""
+    dbts = macro("macro.dbt.cents", "{% macro cents() %}100{% endmacro %}")
+    dbts.original_file_path = path
+    one, two = (macro("macro.p.cents", f"{{% macro cents() %}}{n}{{% endmacro %}}") for n in (1, 2))
+    assert names(side(SQL, dbts, one), side(SQL, dbts, two)) == (["t", "of_b"] if counts else [])
+
+
+OTHER_CALLS = "the argument of any other call of the code is taken for a name of a variable"
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts"),
+    [
+        ("import os\nx = os.environ['DBT_ENV_CUSTOM_ENV_DAYS']", True),
+        ("import os as o\nx = o.environ.get('DBT_ENV_CUSTOM_ENV_DAYS')", True),
+        ("from os import environ\nx = environ['DBT_ENV_CUSTOM_ENV_DAYS']", True),
+        ("from os import environ as e\nx = e['DBT_ENV_CUSTOM_ENV_DAYS']", True),
+        ("from os import getenv\nx = getenv('DBT_ENV_CUSTOM_ENV_DAYS', '1')", True),
+        wrong(OTHER_CALLS, "import os\nx = dict(os.environ)", True),
+        wrong(
+            OTHER_CALLS, "import os\nname = 'DBT_ENV_CUSTOM_ENV_DAYS'\nx = os.environ[name]", True
+        ),
+        wrong(OTHER_CALLS, "import os\nx = os.environ['DBT_ENV_CUSTOM_ENV_WEEKS']", False),
+        wrong(OTHER_CALLS, "x = 'os.environ'", False),
+        wrong(OTHER_CALLS, "# os.environ['DBT_ENV_CUSTOM_ENV_DAYS']\nx = 1", False),
+    ],
+)
+def test_an_environment_variable_of_python(asked: str, counts: bool) -> None:
+    code = f"{asked}\ndef model(dbt, session):\n    return dbt.ref('a')\n"
+
+    def of() -> Project:
+        m = node("model.p.m", None, RAW, raw=code, language="python")
+        return project(orders(), m, check("t", "select id from s.m", "model.p.m"), catalog=LISTED)
+
+    assert names(*environment(of(), of())) == (["t"] if counts else [])
+
+
+# --- columns that settings name ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "adapter", "counts"),
+    [
+        ({"incremental_strategy": "merge"}, "duckdb", True),
+        ({"incremental_strategy": "delete+insert"}, "duckdb", True),
+        ({}, "duckdb", True),
+        ({"incremental_strategy": "append"}, "duckdb", False),
+        ({"incremental_strategy": "insert_overwrite"}, "spark", False),
+        ({}, "spark", False),
+        ({"incremental_strategy": "merge"}, "spark", True),
+        ({"materialized": "table"}, "duckdb", False),
+    ],
+)
+def test_a_key_decides_which_rows_are_kept_where_the_strategy_looks_at_it(
+    config: dict[str, Any], adapter: str, counts: bool
+) -> None:
+    def of(key: str) -> Project:
+        m = node(
+            "model.p.m",
+            f"select {key} as id, amount from s.orders",
+            RAW,
+            config={**INCREMENTAL, "unique_key": "id", **config},
+        )
+        t = check("t", "select amount from s.m where amount is null", "model.p.m")
+        return project(orders(), m, t, catalog=LISTED, adapter=adapter)
+
+    assert names(of("id"), of("id + 1")) == (["t"] if counts else [])
