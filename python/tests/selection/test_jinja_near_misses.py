@@ -783,3 +783,30 @@ def test_a_key_decides_which_rows_are_kept_where_the_strategy_looks_at_it(
         return project(orders(), m, t, catalog=LISTED, adapter=adapter)
 
     assert names(of("id"), of("id + 1")) == (["t"] if counts else [])
+
+
+@pytest.mark.parametrize(
+    ("read", "counts"),
+    [
+        ("{{ config.get('meta').limit }}", True),
+        ("{{ model.meta['limit'] }}", True),
+        ("{{ config.get('meta').owner }}", False),
+        ("{# {{ config.get('meta').limit }} #}", False),
+    ],
+)
+def test_a_macro_of_a_branch_reads_a_property(read: str, counts: bool) -> None:
+    most = macro("macro.p.most", f"{{% macro most() %}}{read}{{% endmacro %}}")
+    raw = f"{SQL} {{% if is_incremental() %}} where id > {{{{ most() }}}} {{% endif %}}"
+    base, head = (side(raw, most, config={**INCREMENTAL, **m}) for m in (LIMIT, OTHER_LIMIT))
+    assert names(base, head) == (["t"] if counts else [])
+
+
+def test_a_macro_in_place_of_an_adapters_version_reads_what_it_is_handed() -> None:
+    dbts = macro(
+        "macro.dbt.persist_docs", "{% macro persist_docs(relation, model) %}{% endmacro %}"
+    )
+    for name in ("persist_docs", "duckdb__persist_docs", "default__persist_docs"):
+        own = macro(f"macro.p.{name}", f"{{% macro {name}(r, m) %}}{{{{ m.meta.limit }}}}{{% endmacro %}}")  # fmt: skip
+        base, head, other = (side(SQL, dbts, own, config=m) for m in (LIMIT, OTHER_LIMIT, OTHER_OWNER))  # fmt: skip
+        assert names(base, head) == ["t"], name
+        assert names(base, other) == [], name
