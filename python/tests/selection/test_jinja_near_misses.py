@@ -78,6 +78,7 @@ def environment(base: Project, head: Project) -> tuple[Project, Project]:
 # --- what decides the SQL of a later run ---------------------------------------------------------
 
 ASKS = "{% set inc = is_incremental() %}"
+LOOKED_UP = "missed: what is looked up in builtins or a package by other means than its name"
 WORDS = "an attribute, or a variable of the text's own, counts as what has that name"
 OPAQUE = [  # where it is not known which part decides
     "{% set limit %}{% if is_incremental() %}where id > 3{% endif %}{% endset %}SELECT {{ limit }}",
@@ -156,6 +157,12 @@ def test_a_text_that_only_says_the_words_has_no_branch(raw: str, edited: tuple[s
         ("SELECT {% if is_incremental() %} where id > {{ builtins.var('days') }} {% endif %}", True),
         ("SELECT {% if is_incremental() %}{% set v = var %} > {{ v('days') }} {% endif %}", True),
         ("SELECT {% if is_incremental() %}{% if var.has_var('days') %} 1 {% endif %}{% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} where id > {{ builtins[which]('days') }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} where id > {{ builtins.get('var')('days') }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} where id > {{ (builtins | attr('var'))('days') }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} where id > {{ var(*['days']) }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} where id > {{ var(**{'name': 'days'}) }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} where id > {{ ['days'] | map('upper') | map(var) }} {% endif %}", True),
         ("{% set d = var('days') %}SELECT {% if is_incremental() %} where id > {{ d }} {% endif %}", True),
         ("{% set inc = is_incremental() %}SELECT {% if inc %} id > {{ var('days') }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ var(\"da\" \"ys\") }} {% endif %}", True),
@@ -182,6 +189,12 @@ TIDY = "{% macro tidy() %}delete from {{ this }} where id = 3{% endmacro %}"
         ("SELECT {% if is_incremental() %} {{ tidy() }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ p.tidy() }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ p['tidy']() }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {{ p['ti' ~ 'dy']() }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {{ p.get('tidy')() }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {{ (p | attr('tidy'))() }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {% for f in p.values() %}{{ f() }}{% endfor %} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} {{ adapter['dispatch']('tidy', 'p')() }} {% endif %}", True),
+        ("{% set d = adapter.dispatch %}SELECT {% if is_incremental() %} {{ d('tidy', 'p')() }} {% endif %}", True),
         ("{% set f = tidy %}SELECT {% if is_incremental() %} {{ f() }} {% endif %}", True),
         ("{% set all = [tidy] %}SELECT {% if is_incremental() %} {{ all[0]() }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ tidy() | trim }} {% endif %}", True),
@@ -363,6 +376,16 @@ WRITES = [
     "{% do adapter['truncate_relation'](ref('b')) %}",
     "{% set do_it = adapter.truncate_relation %}{{ do_it(ref('b')) }}",
     "{{ empties() }}",
+    "{{ p.empties() }}",
+    "{{ p['empties']() }}",
+    "{{ p.get('empties')() }}",
+    "{{ p['emp' ~ 'ties']() }}",
+    "{{ (p | attr('empties'))() }}",
+    "{{ context['empties']() }}",
+    "{{ context['p']['empties']() }}",
+    "{{ adapter.dispatch('empties', 'p')() }}",
+    "{% set f = empties %}{{ f() }}",
+    "{{ render('{{ empties() }}') }}",
     "{{ empties(b='b') }}",
     "{% if execute %}{{ return('delete from s.b') }}{% endif %}",
     "{{ 'select 1' if 1 == 2 else 'delete from s.b' }}",
