@@ -349,15 +349,13 @@ class Code(StrEnum):
 
     # -- what the answer had to assume --------------------------------------------------------------
     EVERY_TEST_SELECTED = "every_test_selected", "{because}: every test is selected"
-    HOOK_NOT_FOLLOWED = (
-        "hook_not_followed",
-        "{because}: what it does to relations is not known",
+    HOOK_NOT_FOLLOWED = "hook_not_followed", "{because}: what they do to relations is not known"
+    HOOKS_WRITE_ANYWHERE = (
+        "hooks_write_anywhere",
+        "to which relations these hooks write cannot be told, and they are not the same on both sides "
+        "({hooks:3}; if you know, list them in ripple.yml: `hooks: {{writes: [relation]}}`)",
     )
-    MAY_WRITE_ANYWHERE = "may_write_anywhere", "{because}, which may write to any relation"
-    NODE_HOOK_DIFFERS = (
-        "node_hook_differs",
-        "a hook of {name}, which may write to any relation, differs",
-    )
+    NODE_HOOK_DIFFERS = "node_hook_differs", "a hook of {name}"
     RUN_HOOK_CHANGED = "run_hook_changed", "{hook} changed"
     RUN_HOOK_NEW = "run_hook_new", "{hook} is new"
     RUN_HOOK_REMOVED = "run_hook_removed", "{hook} was removed"

@@ -230,7 +230,7 @@ def with_macro_order(
 def changed_hooks(
     base: Project, head: Project, before: list[Hook], now: list[Hook]
 ) -> list[Reason]:
-    """Notes on the hooks that may write to anything and are not the same on both sides.
+    """The hooks that may write to anything and are not the same on both sides, as one reason or none.
 
     Of ``on-run-*`` hooks the order counts, too.
 
@@ -244,18 +244,18 @@ def changed_hooks(
     if then == here:
         return []
     owners = dict.fromkeys(owner for owner, _ in sorted({*then} ^ {*here}))
-    reasons: list[Reason] = []
+    hooks: list[Reason] = []
     for owner in owners or dict.fromkeys(owner for owner, _ in here):
         if owner.startswith("operation."):
-            reasons += [
-                Code.MAY_WRITE_ANYWHERE(because=which)
+            hooks += [
+                which
                 for unique_id, which in changed_project_hooks(base, head).items()
                 if when_it_runs(unique_id) == owner
-            ] or [Code.MAY_WRITE_ANYWHERE(because=Code.RUN_HOOK_CHANGED(hook=_spoken(owner)))]
+            ] or [Code.RUN_HOOK_CHANGED(hook=_spoken(owner))]
         else:
             name = (head.nodes.get(owner) or base.nodes[owner]).display_name
-            reasons.append(Code.NODE_HOOK_DIFFERS(name=name))
-    return reasons
+            hooks.append(Code.NODE_HOOK_DIFFERS(name=name))
+    return [Code.HOOKS_WRITE_ANYWHERE(hooks=[*hooks])]
 
 
 def followed_hooks(

@@ -21,7 +21,7 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, with_asset_options
 from dbt_ripple.cli.assets_of_both_sides import with_declared
 from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.options import open_target
+from dbt_ripple.cli.options import open_target, written_by_hooks
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
@@ -141,8 +141,10 @@ def open_sides(
         for note in sides.notes:
             warn(note)
         _report_reused(sides.taken, base_ref)
+        writes = written_by_hooks(project_dir)
         base, head = (
-            TargetFolder.of(side, cache, processes=threads) for side in (sides.base, sides.head)
+            TargetFolder.of(side.having(hook_writes=writes), cache, processes=threads)
+            for side in (sides.base, sides.head)
         )
         yield base, with_declared(base, head, project_dir, assets, None, base_ref)
 

@@ -115,8 +115,10 @@ def open_cache(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]
             yield None
         return
     from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.jinja.kept import keep_in
 
     with Cache(cache_dir, warn=warn) as cache, terminal.progress("analysing"):
+        keep_in(cache)
         yield cache
 
 
@@ -137,6 +139,8 @@ def open_target(
     """
     from dbt_ripple.graph.target_folder import TargetFolder
 
+    context = click.get_current_context(silent=True)
+    project_dir = context.params.get("project_dir") if context is not None else None
     relax_collector()
     with terminal.progress(f"reading {folder}"):
         target = TargetFolder(
@@ -148,11 +152,20 @@ def open_target(
             sources_of=sources_of,
             late=late,
             like=like,
+            hook_writes=written_by_hooks(project_dir),
         )
-    context = click.get_current_context(silent=True)
     if context is not None and isinstance(context.obj, list):
         context.obj.append(target)  # see `cli.main`
     return target
+
+
+def written_by_hooks(project_dir: Path | None) -> tuple[str, ...] | None:
+    """What ``ripple.yml`` says of hooks that cannot be followed, as `Project.hook_writes`."""
+    if project_dir is None or not (project_dir / "ripple.yml").is_file():
+        return None
+    from dbt_ripple.governance.ripple_yml import hook_writes  # here, because a warm run does without
+
+    return hook_writes(project_dir)
 
 
 def _freeze(project: Project) -> None:

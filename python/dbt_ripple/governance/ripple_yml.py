@@ -1,4 +1,4 @@
-"""Which rules of the gate warn or block, and their limits: `ripple.yml`, and vars that dbt reads, too."""
+"""What `ripple.yml` says: rules of the gate and their limits (as vars that dbt reads do, too), tiers, hooks."""
 
 from __future__ import annotations
 
@@ -40,8 +40,13 @@ class _Select(msgspec.Struct, forbid_unknown_fields=True):
     critical: str | None = None
 
 
+class _Hooks(msgspec.Struct, forbid_unknown_fields=True):
+    writes: list[str] | None = None
+
+
 class _RippleYml(msgspec.Struct, forbid_unknown_fields=True):
     select: _Select = msgspec.field(default_factory=_Select)
+    hooks: _Hooks = msgspec.field(default_factory=_Hooks)
     rules: dict[str, Any] = {}
     exceptions: list[Excepted] | str = []
 
@@ -117,17 +122,37 @@ def read_config(project_dir: Path) -> Config:
     )
 
 
+def hook_writes(project_dir: Path) -> tuple[str, ...] | None:
+    """The relations that ``ripple.yml`` lists as those that hooks write to which cannot be followed.
+
+    Returns:
+        Their names; None where it lists none.
+
+    Raises:
+        RippleError: as `read_config`.
+    """
+    file = project_dir / FILE
+    writes = _content_of(file).hooks.writes if file.is_file() else None
+    return None if writes is None else tuple(writes)
+
+
+def _content_of(file: Path) -> _RippleYml:
+    document = _yaml(file)
+    try:
+        return msgspec.convert({} if document is None else document, _RippleYml)
+    except msgspec.ValidationError as error:
+        raise RippleError(
+            str(error),
+            str(file),
+            "see docs/gate.md: it has `rules:`, `exceptions:`, `select:` and `hooks:`",
+        ) from None
+
+
 def _of_file(file: Path, project_dir: Path) -> Config:
     if not file.is_file():
         return Config()
     where = str(file)
-    document = _yaml(file)
-    try:
-        content = msgspec.convert({} if document is None else document, _RippleYml)
-    except msgspec.ValidationError as error:
-        raise RippleError(
-            str(error), where, "see docs/gate.md: it has `rules:`, `exceptions:` and `select:`"
-        ) from None
+    content = _content_of(file)
     exceptions, place = content.exceptions, where
     if isinstance(exceptions, str):
         place = str(project_dir / exceptions)

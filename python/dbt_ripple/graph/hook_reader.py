@@ -13,13 +13,16 @@ from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.statement_effects import MARK, Effects
 from dbt_ripple.graph.known_hooks import KnownMacros, known_macros
 from dbt_ripple.graph.macros import OWN, Macros, dispatched
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.jinja.branches import without_branches
-from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place
+from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place, with_any_literal
+from dbt_ripple.jinja.kept import kept_by
+from dbt_ripple.jinja.reads import asks_the_graph
 
 _MAY_RUN: Final = re.compile(
     r"\b(?:run_query|statement|context|render|builtins|submit_python_job)\b"
@@ -92,8 +95,16 @@ class HookReader:
         self.macros = macros
         self.dialect = dialect_of(project.metadata.adapter_type)
         self.only_written = project.hook_writes
-        self._effects: dict[tuple[str, str, bool], HookEffects] = {}
+        # Mostly, both sides of a comparison have the same macros.
+        self._effects = _effects_with(self._key(), {})
         self._statements: dict[str, Effects] = {}
+
+    def _key(self) -> bytes:
+        """A fingerprint of all that what a text does depends on."""
+        project, macros = self.macros.project, self.macros.macros
+        settings = (project.name, project.metadata.adapter_type, project.hook_writes)
+        texts = (f"{u}\n{macros[u].macro_sql}" for u in sorted(macros))
+        return digest(repr(settings).encode(), *(t.encode("utf-8", "surrogatepass") for t in texts))
 
     @cached_property
     def known(self) -> KnownMacros:
@@ -130,11 +141,33 @@ class HookReader:
 
     def of(self, text: str, package: str, *, output: bool = True) -> HookEffects:
         """What a text of a package does; without ``output`` only what its Jinja runs."""
+        shared = with_any_literal(text)
+        if shared != text:
+            # Many nodes have one hook but for a string: what it does with any does for all of them.
+            done = self._of(shared, package, output)
+            if _is_known(done):
+                return done._replace(texts=(text, *done.texts[1:]))
+        return self._of(text, package, output)
+
+    def _of(self, text: str, package: str, output: bool) -> HookEffects:
         key = text, package, output
         effects = self._effects.get(key)
         if effects is None:
-            effects = self._effects[key] = self._read(self._runner.run(text, package), text, output)
+            # It follows from the text and from all macros, which are the same on the other side.
+            effects = self._effects[key] = kept_by(
+                HookEffects,
+                (b"hook", repr(key).encode("utf-8", "surrogatepass"), self._macros_digest),
+                lambda: self._read(self._runner.run(text, package), text, output),
+            )
         return effects
+
+    @cached_property
+    def _macros_digest(self) -> bytes:
+        """Of all that decides what a text does, besides the text."""
+        project = self.macros.project
+        texts = [(u, m.package_name, m.macro_sql) for u, m in sorted(self.macros.macros.items())]
+        settings = project.name, project.metadata.adapter_type, self.only_written
+        return digest(repr((settings, texts)).encode("utf-8", "surrogatepass"))
 
     def _read(self, run: HookRun, text: str, output: bool) -> HookEffects:
         statements = [*run.statements, *(run.output if output else ())]
@@ -207,6 +240,16 @@ class HookReader:
             yield without_branches(piece, taken)
 
 
+def _is_known(done: HookEffects) -> bool:
+    """Whether all is followed, no name of a relation is put together, and nothing walks over all nodes."""
+    return (
+        done.because is None
+        and not done.anything
+        and not any(map(_is_any, done.writes | done.reads))
+        and not any(map(asks_the_graph, done.texts))
+    )
+
+
 def _is_any(target: Target) -> bool:
     """Whether it is not known which relation is meant."""
     return target.place is None and MARK.search(target.last) is not None
@@ -215,6 +258,20 @@ def _is_any(target: Target) -> bool:
 def _last(name: str) -> str:
     """The last part of a name, lower case and without quotes."""
     return re.split(r"\s*\.\s*", name.strip(_QUOTES + " "))[-1].strip(_QUOTES).lower()
+
+
+_Effects = dict[tuple[str, str, bool], HookEffects]
+_SIDES: Final = 4
+_effects: dict[bytes, _Effects] = {}
+
+
+def _effects_with(key: bytes, empty: _Effects) -> _Effects:
+    """What has been read with the same macros, to be added to."""
+    effects = _effects.pop(key, empty)
+    _effects[key] = effects
+    while len(_effects) > _SIDES:
+        del _effects[next(iter(_effects))]
+    return effects
 
 
 _readers: WeakKeyDictionary[Macros, HookReader] = WeakKeyDictionary()

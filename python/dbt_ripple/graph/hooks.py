@@ -11,7 +11,8 @@ tell, the hook may write to anything, unless ``ripple.yml`` says to what (`Proje
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
@@ -23,6 +24,7 @@ from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.jinja.hook_runs import THIS, Place
+from dbt_ripple.jinja.reads import EVERYTHING
 from dbt_ripple.jinja.text import normalised
 
 
@@ -68,7 +70,6 @@ class Hooks:
         config_fingerprints: of the project.
         names: of the project.
         nodes: those that `nodes_that_may_write` has found in it.
-        all_code: a fingerprint of the code of the whole project, made when it is asked for.
 
     Attributes:
         all: those hooks.
@@ -83,7 +84,6 @@ class Hooks:
         config_fingerprints: ConfigFingerprints,
         names: RelationNames,
         nodes: Iterable[Node],
-        all_code: Callable[[], bytes],
     ) -> None:
         self.project = project
         self.nodes = nodes
@@ -91,7 +91,6 @@ class Hooks:
         self.macros = config_fingerprints.macros
         self.config_fingerprints = config_fingerprints
         self.reader = hook_reader(self.macros)
-        self._all_code = all_code
         self.macros_that_run = macros_that_run(self.macros)
         self.all = [hook for hook in self._hooks() if hook.writes or hook.makes or hook.anything]
         self.writing: dict[str, list[Hook]] = {}
@@ -177,15 +176,30 @@ class Hooks:
 
     def _text(self, node: Node, sql: str, done: HookEffects) -> bytes:
         """A fingerprint of what decides what a hook leaves, besides the relations that it reads."""
-        parts = [
-            normalised(sql).encode("utf-8", "surrogatepass"),
+        text = normalised(sql).encode("utf-8", "surrogatepass")
+        if done.packages:  # what they leave there may tell of all that there is
+            text = digest(text, self._everything)
+        if done.packages and len(done.texts) == 1:  # it calls nothing else
+            return text
+        return digest(
+            text,
             self.config_fingerprints.code_of_hook(sql, done),
             self.macros.variables(sql).encode(),
             self.config_fingerprints.read_by(sql, node, done),
+        )
+
+    @cached_property
+    def _everything(self) -> bytes:
+        """A fingerprint of all nodes and macros as they are written."""
+        nodes, macros = self.project.nodes, self.macros.macros
+        texts = [
+            *(nodes[u].raw_code for u in sorted(nodes)),
+            *(macros[u].macro_sql for u in sorted(macros)),
         ]
-        if done.packages:  # what they leave there may tell of all that there is
-            parts.append(self._all_code())
-        return digest(*parts)
+        return digest(
+            self.config_fingerprints.of_all_nodes(EVERYTHING, None),
+            *(text.encode("utf-8", "surrogatepass") for text in texts),
+        )
 
     def _relations_of(self, package: str) -> set[str]:
         """The relations of a package, and those of their names, by which it may look for them."""

@@ -70,8 +70,10 @@ class TargetFolder:
             with one that has it: what is outside the project is the same for both.
         late: as for `read_project`; and the text of the manifest is kept until a side like this one
             is read.
+        hook_writes: as `Project.hook_writes`.
         like: another side of the project. What the analyses of both that are kept say alike is one
             object in both; if that side is `late`, what both manifests say alike, too.
+        hook_writes: as in `Project`.
 
     Attributes:
         declared: the declared assets, as far as they were asked for.
@@ -91,6 +93,7 @@ class TargetFolder:
         sources_of: Path | None = None,
         late: bool = False,
         like: TargetFolder | None = None,
+        hook_writes: tuple[str, ...] | None = None,
     ) -> None:
         started = time.perf_counter()
         self.folder = folder
@@ -101,6 +104,7 @@ class TargetFolder:
         self.processes = processes
         self._lower_many = lower_many
         self._on_read = on_read
+        self._hook_writes = hook_writes
         self._late = late
         self._contents: FileContents = {}
         self._artifacts = b""
@@ -117,6 +121,7 @@ class TargetFolder:
         if cache is not None:
             self._artifacts = cache.key(
                 b"own nodes" if shows_own() else b"",
+                repr(hook_writes).encode(),
                 b"artifacts" if sources_of is None else b"artifacts, columns of sources only",
                 *(
                     _digest_of(content, cache) if content is not None else b""
@@ -165,6 +170,7 @@ class TargetFolder:
             read_before=self._read_before is not None and self._read_before.as_written,
             like=self._like.as_other_side() if self._like is not None else None,
         )
+        project = whole = project.having(hook_writes=self._hook_writes)
         if self._read_before is not None:
             project = whole = project.having(with_statements=self._read_before.with_statements)
         if self._sources_only:

@@ -6,12 +6,13 @@ The tree is walked once a text. What cannot be parsed is taken for anything (`Fa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 from jinja2 import meta, nodes
 
+from dbt_ripple.jinja.kept import kept
 from dbt_ripple.jinja.text import OF_OTHER_RUNS, tree_of
 
 ANY: Final = "*"
@@ -125,9 +126,35 @@ def asks(text: str, what: Callable[[Facts], bool]) -> bool:
     return any(word in text for word in _MAY_ASK[what]) and what(facts_of(text))
 
 
+def looks_at_it(facts: Facts) -> bool:
+    """Whether a text queries the warehouse by itself."""
+    return (
+        not facts.readable
+        or not _LOOKS_AT_IT.isdisjoint(facts.words)
+        or any(
+            "adapter" in use.path and _ASKS_NOTHING.isdisjoint(use.path[1:2]) for use in facts.uses
+        )
+    )
+
+
+_LOOKS_AT_IT: Final = frozenset(
+    """
+    context get_columns_in_relation get_relation load_cached_relation load_relation run_query statement
+    """.split()
+)
+_ASKS_NOTHING: Final = frozenset({"dispatch", "quote", "type"})
+"""Of ``adapter``, what needs no warehouse."""
+
+
+def names_this(facts: Facts) -> bool:
+    """Whether a text may name the relation that is built."""
+    return not facts.readable or "this" in facts.words
+
+
 _MAY_ASK: Final[dict[Callable[[Facts], bool], Collection[str]]] = {
     Facts.asks_whether_it_exists: OF_OTHER_RUNS,
     Facts.asks_for_full_refresh: OF_OTHER_RUNS,
+    looks_at_it: (*_LOOKS_AT_IT, "adapter"),
     Facts.asks_which_command: ("flags", "invocation_args_dict", "selected_resources"),
 }
 """By question, words of which one stands in each text of which it is true."""
@@ -145,7 +172,6 @@ UNREADABLE: Final = Facts(
 )
 
 
-@cache
 def facts_of(text: str) -> Facts:
     """What a text uses.
 
@@ -160,6 +186,11 @@ def facts_of(text: str) -> Facts:
     """
     if "{{" not in text and "{%" not in text:
         return NOTHING
+    return _facts_of(text)
+
+
+@kept(Facts)
+def _facts_of(text: str) -> Facts:
     return facts_without(text, lambda _: False)
 
 

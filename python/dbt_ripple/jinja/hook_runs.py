@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from jinja2.runtime import Undefined, missing
@@ -16,13 +17,14 @@ from jinja2.runtime import Undefined, missing
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
 from dbt_ripple.jinja.evaluate import CannotTellError, Named, Runner, return_
+from dbt_ripple.jinja.text import pieces
 from dbt_ripple.jinja.unknown import TOO_MANY, Unknown, UnknownEnvironment
 
 _VALUES: Final = frozenset(
     """
     config database database_schemas dbt_metadata_envs dbt_version flags graph invocation_args_dict invocation_id
     model modules post_hooks pre_hooks project_name results run_started_at schema schemas selected_resources sql
-    sql_header target thread_id wrapped_exports compiled_code connection_name column_name
+    any_literal_of_the_hook sql_header target thread_id wrapped_exports compiled_code connection_name column_name
     """.split()
 )
 """Names whose values are not known, and that do nothing."""
@@ -47,7 +49,7 @@ _ASKS: Final = frozenset(
 """Methods of the adapter that only look."""
 
 _KEEPS: Final = frozenset(
-    "cache_added cache_dropped cache_renamed commit_if_has_connection create_schema verify_database".split()
+    "cache_added cache_dropped cache_renamed clear_transaction commit commit_if_has_connection create_schema".split()
 )
 """Methods of the adapter that give no text and keep the rows of all relations."""
 
@@ -66,10 +68,46 @@ _RELATION: Final = re.compile(r"__relation(\d+)__", re.I)
 _REFUSED: Final = re.compile(r"macro '\w+' takes (?:no keyword argument|not more than)")
 """How Jinja says that a macro has no such parameters."""
 
+_DEPTHS: Final = (1000, 3, 1)
+"""How deep macros call each other before what one gives is not looked at: less where there are too many ways."""
+
 THIS: Final = ("this",)
 
 Place = tuple[str, ...]
 """A relation: `THIS`; ``ref`` or ``source`` and what these are given; ``named`` and a name."""
+
+
+_ANY_LITERAL: Final = "any_literal_of_the_hook"
+
+
+def with_any_literal(text: str) -> str:
+    """A hook with a name whose value is not known in place of each string that a call is given.
+
+    Example:
+        >>> with_any_literal("{{ load('a.csv', kind = 'b') }} -- {{ f(x['c']) }}")
+        "{{ load ( any_literal_of_the_hook , kind = any_literal_of_the_hook ) }} -- {{ f ( x [ 'c' ] ) }}"
+    """
+    parts = pieces(text)
+    if (
+        parts is None
+        or "('" not in text
+        and '("' not in text
+        and "," not in text
+        and "=" not in text
+    ):
+        return text
+    written = []
+    for part in parts:
+        words = [value for _, value in part.tokens]
+        for at, (kind, _) in enumerate(part.tokens):
+            around = words[at - 1], words[at + 1 : at + 2]
+            if kind == "string" and around[0] in ("(", ",", "=") and around[1] in ([","], [")"]):
+                words[at] = _ANY_LITERAL
+        changed = _ANY_LITERAL in words
+        written.append(
+            f"{part.text[:2]} {' '.join(words)} {part.text[-2:]}" if changed else part.text
+        )
+    return "".join(written) if any(_ANY_LITERAL in each for each in written) else text
 
 
 class HookRun(NamedTuple):
@@ -163,7 +201,7 @@ class HookRunner(Runner):
         super().__init__(macros, root, adapter, internal, self.env)
         self.known_macros = frozenset(known)
         self.may_run = may_run
-        self.brief = False
+        self.brief_below = _DEPTHS[0]
         self.places: list[Place] = []
         self._numbers: dict[Place, int] = {}
         self._values = {name: Unknown(self.env.run, name) for name in _VALUES}
@@ -174,11 +212,10 @@ class HookRunner(Runner):
 
     def run(self, text: str, package: str) -> HookRun:
         """What a text of a package runs."""
-        self.brief = False
-        run = self._run(text, package)
-        if run.because == TOO_MANY:
-            self.brief = True
+        for self.brief_below in _DEPTHS:
             run = self._run(text, package)
+            if run.because != TOO_MANY:
+                break
         return run
 
     def _run(self, text: str, package: str) -> HookRun:
@@ -238,15 +275,26 @@ class HookRunner(Runner):
                     if isinstance(given, _Relation):  # to which it may be told to write
                         self.record(_ACTS["truncate_relation"].format(given))
                 return ""
-            functions = any(
-                callable(g) and not isinstance(g, Unknown) for g in (*args, *kwargs.values())
-            )
-            if self.brief and not functions and macro.unique_id not in self.may_run():
-                self._skipped.add(macro.unique_id)
-                return Unknown(self.env.run)
+            if self.depth >= self.brief_below:
+                return self._in_brief(macro, of, args, kwargs)
             return of(*args, **kwargs)
 
         return call
+
+    def _in_brief(
+        self, macro: Macro, of: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run a macro of which it is not looked at what it gives, if it can run a statement at all."""
+        functions = (
+            g for g in (*args, *kwargs.values()) if callable(g) and not isinstance(g, Unknown)
+        )
+        if macro.unique_id not in self.may_run() and not any(functions):
+            self._skipped.add(macro.unique_id)
+            return Unknown(self.env.run)
+        for _ in self.env.run.apart():
+            with suppress(_PathEndsError):
+                of(*args, **kwargs)
+        return Unknown(self.env.run)
 
     def resolved(self, name: str, package: str) -> Any:
         if (

@@ -16,6 +16,8 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import SandboxedEnvironment
 
+from dbt_ripple.jinja.kept import kept
+
 
 class _DbtParser(Parser):
     """Jinja's parser, with parameters that may have types: ``{% macro f(a: list[str]) %}``."""
@@ -283,6 +285,7 @@ def _names_a_relation(tag: Piece) -> bool:
     )
 
 
+@cache
 def normalised(text: str) -> str:
     r"""SQL with Jinja without comments, every run of white space outside of literals as one.
 
@@ -299,6 +302,7 @@ def normalised(text: str) -> str:
     return text if normal is None else "".join(normal).strip()
 
 
+@kept(str)
 def normalised_macro(text: str) -> str:
     """A macro's text for comparison: `normalised` where it writes a statement or a clause of SQL.
 

@@ -2,8 +2,8 @@
 
 A text is run once for each way that it may take: where it asks whether an `Unknown` is true, or walks over
 one, the run chooses, and is repeated for the other choices. A loop over what is not known has no round, one,
-or three: the first, one that stands for all between, and the last; what such a loop carries from round to round
-(attributes of a namespace, the length of a list that grows) is not known any more when the second begins.
+or two, of which the second stands for all that follow: what such a loop carries from round to round
+(attributes of a namespace, the length of a list that grows) is not known any more when it begins.
 
 What is not known goes into a text as a word, `UNKNOWN`. A text that holds one is compared, cut or searched by
 nothing: what comes out of that is not known either.
@@ -27,7 +27,7 @@ from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
 from dbt_ripple.jinja.evaluate import CannotTellError, Environment, ReadByName
 
 MAX_PATHS: Final = 256
-MAX_STEPS: Final = 8_000
+MAX_STEPS: Final = 3_000
 TOO_MANY: Final = "it may go too many ways"
 """Why a text is not followed that may be followed in brief (see `hook_runs.HookRunner`)."""
 
@@ -115,13 +115,49 @@ class Run:
             self.loops = 0
             self.begin()
             yield
-            del self._script[self._at :]
-            while self._script and self._script[-1][0] + 1 == self._script[-1][1]:
-                self._script.pop()
-            if not self._script:
+            if not self._next():
                 return
-            self._script[-1][0] += 1
         raise CannotTellError(TOO_MANY)
+
+    def apart(self) -> Iterator[None]:
+        """Once for each way of a part of the text: which one it is, decides nothing of the rest.
+
+        What that part changes besides is not known any more.
+
+        Raises:
+            CannotTellError: there are too many.
+        """
+        outside = self._script, self._at, self._chosen, self.loops
+        before = {id(n): dict(n._Namespace__attrs) for n in self.namespaces}
+        self._script = []
+        try:
+            for _ in range(MAX_PATHS):
+                self._at, self._chosen, self.loops = 0, dict(outside[2]), outside[3] + 1
+                yield
+                if not self._next():
+                    return
+            raise CannotTellError(TOO_MANY)
+        finally:
+            self._script, self._at, self._chosen, self.loops = outside
+            self.forget(before)
+
+    def _next(self) -> bool:
+        """Whether there is another way; it is the next one then."""
+        del self._script[self._at :]
+        while self._script and self._script[-1][0] + 1 == self._script[-1][1]:
+            self._script.pop()
+        if self._script:
+            self._script[-1][0] += 1
+        return bool(self._script)
+
+    def forget(self, before: Mapping[int, Mapping[str, Any]]) -> None:
+        """What has changed in namespaces is not known any more."""
+        for namespace in self.namespaces:
+            attributes = namespace._Namespace__attrs
+            then = before.get(id(namespace), {})
+            for name, value in attributes.items():
+                if id(namespace) in before and value is not then.get(name, missing):
+                    attributes[name] = Unknown(self)
 
     def choose(self, of: object, options: int) -> int:
         """One of some options; of the same object always the same one."""
@@ -195,37 +231,35 @@ class Rounds:
 
     def __init__(self, run: Run, items: list[Any]) -> None:
         self.run, self.items = run, items
+        self.at = 0
+        self.of_round = Unknown(run)
 
     def __iter__(self) -> Iterator[Any]:
         before = {id(n): dict(n._Namespace__attrs) for n in self.run.namespaces}
         for i, item in enumerate(self.items):
             if i:
-                self._forget(before)
+                self.run.forget(before)  # more rounds may change further what these have
+            self.at, self.of_round = i, Unknown(self.run)
             self.run.loops += 1
             self.run.step()
             yield item
             self.run.loops -= 1
 
-    def _forget(self, before: Mapping[int, Mapping[str, Any]]) -> None:
-        """What rounds have changed in a namespace, more of them may change further."""
-        for namespace in self.run.namespaces:
-            attributes = namespace._Namespace__attrs
-            then = before.get(id(namespace), {})
-            for name, value in attributes.items():
-                if id(namespace) in before and value is not then.get(name, missing):
-                    attributes[name] = Unknown(self.run)
-
 
 class _InLoop(ReadByName):
     """``loop`` in such a loop."""
 
-    def __init__(self, run: Run, loop: LoopContext) -> None:
-        self.run, self.loop = run, loop
+    def __init__(self, rounds: Rounds) -> None:
+        self.rounds, self.of_round = rounds, rounds.of_round
 
     def part(self, name: str) -> Any:
-        if name in ("first", "last"):
-            return getattr(self.loop, name)
-        return Unknown(self.run)
+        """What is known of the loop: where it is, and that a first round is not the last of two."""
+        rounds = self.rounds
+        if name == "first":
+            return rounds.at == 0
+        if name == "last" and rounds.at == 0:
+            return len(rounds.items) == 1
+        return rounds.run.part_of(self.of_round, name)
 
 
 class UnknownEnvironment(Environment):
@@ -285,7 +319,7 @@ class UnknownEnvironment(Environment):
         """What a loop walks over; in each round it gives that many names a value, or one where none."""
         self.run.step()
         if isinstance(over, Unknown) or (isinstance(over, str) and MARK.search(over)):
-            rounds = (0, 1, 3)[self.run.choose(over, 3)]
+            rounds = self.run.choose(over, 3)
             over = Rounds(self.run, [Unknown(self.run) for _ in range(rounds)])
         elif self.run.has_grown(over):
             over = Rounds(self.run, list(over))
@@ -317,7 +351,7 @@ class UnknownEnvironment(Environment):
     def loop(self, value: Any) -> Any:
         """What ``loop`` means."""
         if isinstance(value, LoopContext) and isinstance(value._iterable, Rounds):
-            return _InLoop(self.run, value)
+            return _InLoop(value._iterable)
         return value
 
     def reach(self, text: str, branch: int) -> str:

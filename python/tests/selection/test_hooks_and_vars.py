@@ -303,10 +303,9 @@ def test_a_hook_that_may_write_to_anything_selects_all() -> None:
     for hook in ("call refresh()", "select my_procedure()", "insert into {{ var('t') }} select 1"):
         selection = picked(writing(None), writing(hook))
         assert [t.name for t in selection.tests] == ["of_b", "of_reader", "of_c"]
-        assert any(
-            "a hook of a, which may write to any relation" in note.message
-            for note in selection.notes
-        )
+        (note,) = [n for n in selection.notes if n.code == Code.EVERY_TEST_SELECTED]
+        assert "cannot be told" in note.message and "(a hook of a; " in note.message
+        assert "`hooks: {writes: [relation]}`" in note.message
         assert names(writing(hook), writing(hook, a=C + " where id > 1")) == []
 
 

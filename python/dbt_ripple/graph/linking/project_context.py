@@ -71,7 +71,6 @@ class ProjectContext:
             self.config_fingerprints,
             self.names,
             self._nodes_that_may_write,
-            lambda: self.all_code,
         )
 
     @cached_property

@@ -1,0 +1,88 @@
+"""What was made of a text before: by this process, or by an earlier one where a cache is open.
+
+What is made of a text has to follow from the text alone (and from the code of this package, which is part of
+the cache's keys).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Store(Protocol):
+    """Bytes by key, as `graph.cache.Cache` keeps them."""
+
+    def key(self, *parts: bytes) -> bytes:
+        """The key of what is made of the parts."""
+        ...
+
+    def get(self, key: bytes) -> bytes | None:
+        """What is kept under a key, or None."""
+        ...
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keep a value."""
+        ...
+
+
+_stores: list[Store] = []
+
+
+def keep_in(store: Store) -> None:
+    """Look for what is made of texts in a store from now on, and keep it there; in the newest one only."""
+    _stores[:] = [store]
+
+
+_made: dict[tuple[bytes, ...], Any] = {}
+
+
+def kept_by(as_type: type[T], key: tuple[bytes, ...], make: Callable[[], T]) -> T:
+    """What is kept under a key, or what a function makes, once in all processes that share a cache.
+
+    Args:
+        as_type: what it is, for msgspec.
+        key: all that it follows from.
+        make: makes it.
+    """
+    value = _made.get(key)
+    if value is None:
+        value = _made[key] = _of_store(as_type, key, make)
+    return value
+
+
+def kept(as_type: type[T]) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Have a function of a text called once for each text, in all processes that share a cache."""
+
+    def keeping(function: Callable[[str], T]) -> Callable[[str], T]:
+        made: dict[str, T] = {}
+        name = function.__qualname__.encode()
+
+        @wraps(function)
+        def once(text: str) -> T:
+            value = made.get(text)
+            if value is None:
+                key = name, text.encode("utf-8", "surrogatepass")
+                value = made[text] = _of_store(as_type, key, lambda: function(text))
+            return value
+
+        return once
+
+    return keeping
+
+
+def _of_store(as_type: type[T], key: tuple[bytes, ...], make: Callable[[], T]) -> T:
+    for store in _stores:
+        stored_key = store.key(*key)
+        stored = store.get(stored_key)
+        if stored is not None:
+            return msgspec.msgpack.decode(stored, type=as_type)
+        value = make()
+        store.put(stored_key, msgspec.msgpack.encode(value))
+        return value
+    return make()
