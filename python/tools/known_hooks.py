@@ -4,10 +4,13 @@ What a version's hooks and materializations write has to be read before its dige
 folder of a git clone and the tags that were read. dbt parses the macros, and nothing else of the package.
 
     python python/tools/known_hooks.py PACKAGE CLONE TAG...
+
+A package whose macros only some adapters have is parsed by the dbt of such a one (``--dbt``, ``--adapter``).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -19,15 +22,20 @@ from dbt_ripple.graph import known_hooks
 
 FILE = Path(known_hooks.__file__).with_name("known_hooks.json")
 _PROJECT = "name: reader\nversion: '1.0'\nprofile: reader\nconfig-version: 2\n"
-_PROFILE = "reader: {target: t, outputs: {t: {type: duckdb, path: ':memory:'}}}\n"
+_PROFILE = """
+reader:
+  target: t
+  outputs:
+    t: {type: ADAPTER, path: ":memory:", host: h, user: u, password: p, port: 1, dbname: d, schema: s}
+"""
 
 
-def digest_at(package: str, clone: Path, tag: str) -> str:
+def digest_at(package: str, clone: Path, tag: str, dbt: Path, adapter: str) -> str:
     """The digest of a package's macros at a tag of its clone."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "dbt_project.yml").write_text(_PROJECT)
-        (root / "profiles.yml").write_text(_PROFILE)
+        (root / "profiles.yml").write_text(_PROFILE.replace("ADAPTER", adapter))
         to = root / "dbt_packages" / package
         to.mkdir(parents=True)
         listed = subprocess.run(
@@ -44,7 +52,6 @@ def digest_at(package: str, clone: Path, tag: str) -> str:
                     ["git", "-C", clone, "show", f"{tag}:{name}"], check=True, capture_output=True
                 )
                 file.write_bytes(shown.stdout)
-        dbt = Path(sys.executable).with_name("dbt")
         subprocess.run(
             [dbt, "-q", "--no-version-check", "parse", "--profiles-dir", root, "--project-dir", root],
             check=True, cwd=root,
@@ -53,18 +60,23 @@ def digest_at(package: str, clone: Path, tag: str) -> str:
     return known_hooks.digest_of(m for m in project.macros.values() if m.package_name == package)
 
 
-def main(package: str, clone: str, *tags: str) -> None:
+def main() -> None:
     """Add the digests of some versions to the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("package")
+    parser.add_argument("clone", type=Path)
+    parser.add_argument("tags", nargs="+")
+    parser.add_argument("--dbt", type=Path, default=Path(sys.executable).with_name("dbt"))
+    parser.add_argument("--adapter", default="duckdb")
+    asked = parser.parse_args()
     known = json.loads(FILE.read_text("utf-8"))
-    for tag in tags:
-        digest = digest_at(package, Path(clone), tag)
-        version = known[package]["digests"].get(digest)
-        known[package]["digests"][digest] = (
-            f"{version}, {tag}" if version and tag not in version.split(", ") else version or tag
-        )
-        print(package, tag, digest)
+    digests = known[asked.package]["digests"]
+    for tag in asked.tags:
+        digest = digest_at(asked.package, asked.clone, tag, asked.dbt, asked.adapter)
+        digests[digest] = ", ".join(sorted({*digests.get(digest, tag).split(", "), tag}))
+        print(asked.package, tag, digest)
     FILE.write_text(json.dumps(known, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -23,7 +23,13 @@ reason itself.
 | --- | --- |
 """
 
+
+def _shown(sentence: str) -> str:
+    """A sentence as a cell of a table: braces that are no argument once."""
+    return sentence.replace("|", chr(92) + "|").replace("{{", "{").replace("}}", "}")
+
+
 if __name__ == "__main__":
-    rows = [f"| `{code.value}` | {code.sentence.replace('|', chr(92) + '|')} |\n" for code in Code]
+    rows = [f"| `{code.value}` | {_shown(code.sentence)} |\n" for code in Code]
     table = Path(__file__).parents[2] / "docs" / "reasons.md"
     table.write_text(HEAD + "".join(rows), encoding="utf-8")

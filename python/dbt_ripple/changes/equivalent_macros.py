@@ -7,8 +7,9 @@ manifest lists (`graph.macro_evaluation`). What such a macro gives is the same w
 from __future__ import annotations
 
 from dbt_ripple.artifacts import Macro, Project
-from dbt_ripple.graph.macro_evaluation import CannotTellError, Evaluator, sections_of
+from dbt_ripple.graph.macro_evaluation import Evaluator, sections_of
 from dbt_ripple.graph.macros import INTERNAL
+from dbt_ripple.jinja.evaluate import CannotTellError
 from dbt_ripple.jinja.facts import facts_of
 
 

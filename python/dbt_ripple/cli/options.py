@@ -163,7 +163,9 @@ def written_by_hooks(project_dir: Path | None) -> tuple[str, ...] | None:
     """What ``ripple.yml`` says of hooks that cannot be followed, as `Project.hook_writes`."""
     if project_dir is None or not (project_dir / "ripple.yml").is_file():
         return None
-    from dbt_ripple.governance.ripple_yml import hook_writes  # here, because a warm run does without
+    from dbt_ripple.governance.ripple_yml import (
+        hook_writes,  # here, because a warm run does without
+    )
 
     return hook_writes(project_dir)
 

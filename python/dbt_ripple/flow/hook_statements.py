@@ -43,6 +43,7 @@ _KEEP_ROWS: Final = frozenset(
 _OF_SESSION: Final = frozenset("discard pragma reset set unset use".split())
 """Statements that decide what others after them find in their session."""
 
+_OF_TRANSACTION: Final = frozenset("deferred exclusive immediate tran transaction work".split())
 _TAKE_RIGHTS: Final = frozenset({"deny", "revoke"})
 _BEFORE_A_TARGET: Final = frozenset(
     """
@@ -52,6 +53,7 @@ _BEFORE_A_TARGET: Final = frozenset(
 )
 """Words that may stand between the beginning of a statement that writes and its target."""
 
+_BEFORE_A_NAME: Final = frozenset({"from", "into", "join", "on", "table", "to", "with"})
 _WRITES: Final = frozenset(
     "alter copy delete insert merge msck refresh replace restore truncate undrop update".split()
 )
@@ -119,6 +121,11 @@ def effects_of(sql: str, dialect: str) -> Effects:
 
 
 def _effects(sql: str, tokens: list[Any], dialect: str) -> Effects:
+    if tokens[0].token_type is sqlglot.TokenType.COMMAND:  # of which the rest is one string
+        try:
+            tokens = [tokens[0], *sqlglot.tokenize("".join(t.text for t in tokens[1:]))]
+        except SqlglotError:
+            return ANYTHING
     literal = (sqlglot.TokenType.STRING, sqlglot.TokenType.NUMBER)
     words = [w for t in tokens if t.token_type not in literal for w in t.text.lower().split()]
     known = Effects(words=frozenset(w for word in words for w in re.findall(r"\w+", word)))
@@ -145,7 +152,7 @@ _READ_IN_PART: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Trunc
 """Of which the target is known although the rest is no SQL that can be read."""
 
 
-def _of_tree(tree: exp.Expression, dialect: str) -> Effects | None:
+def _of_tree(tree: Any, dialect: str) -> Effects | None:
     """What a statement does by its parse tree; None where that does not tell."""
     kind = str(tree.args.get("kind") or "").upper()
     targets: list[Any] = []
@@ -189,7 +196,7 @@ def _of_tree(tree: exp.Expression, dialect: str) -> Effects | None:
 
 
 def _keeps_rows(action: Any) -> bool:
-    allowed = _KEEPING_ACTIONS.get(type(action), frozenset())
+    allowed = _KEEPING_ACTIONS.get(type(action), set[str]())
     return bool(allowed) and all(
         name in allowed for name, value in action.args.items() if value is not None and value != []
     )
@@ -223,7 +230,7 @@ def _of_session(tree: exp.Expression, dialect: str) -> Effects:
     return Effects(of_session=True)
 
 
-def _with(tree: exp.Expression, targets: Iterable[Any], dialect: str) -> Effects:
+def _with(tree: Any, targets: Iterable[Any], dialect: str) -> Effects:
     """Writes to some targets, and reads of all else that is named."""
     written: list[exp.Table] = []
     unknown = False
@@ -289,6 +296,8 @@ def _of_words(words: list[str], sql: str, dialect: str) -> Effects:
             others = _named(rest[at + 1 :]) if first == "create" else Effects()
             swapped = _named(rest[at + 1 :]).reads if first == "alter" else frozenset[str]()
             return others | Effects(writes=frozenset([target]) | swapped)
+    if first == "begin" and _OF_TRANSACTION.issuperset(rest):
+        return Effects()
     if words[:3] == ["alter", "default", "privileges"]:
         return Effects()
     if first == "refresh" and "view" not in rest:  # what was cached of a relation
@@ -331,15 +340,9 @@ def _last_of(name: str) -> str:
 def _named(words: list[str]) -> Effects:
     """All that may be a name of a relation in a statement that has no tree, as what it reads."""
     names = set()
-    for i, word in enumerate(words):
-        if (
-            (i == 0 or words[i - 1] != ".")
-            and (name := _dotted(words[i:]))
-            and (
-                "." in name
-                or MARK.search(name)
-                or words[i - 1] in ("from", "join", "table", "into", "on", "with", "to")
-            )
-        ):
+    for i in range(len(words)):
+        before = words[i - 1] if i else ""
+        name = _dotted(words[i:]) if before != "." else ""
+        if name and ("." in name or MARK.search(name) or before in _BEFORE_A_NAME):
             names.add(name)
     return Effects(reads=frozenset(names))

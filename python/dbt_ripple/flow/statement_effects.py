@@ -35,7 +35,14 @@ class Effects(NamedTuple):
     of_session: bool = False
 
     def __or__(self, other: Effects) -> Effects:
-        return Effects(*(mine | its for mine, its in zip(self, other, strict=True)))
+        return Effects(
+            self.writes | other.writes,
+            self.makes | other.makes,
+            self.reads | other.reads,
+            self.words | other.words,
+            self.anything or other.anything,
+            self.of_session or other.of_session,
+        )
 
 
 ANYTHING: Final = Effects(anything=True)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
 from jinja2 import Template, nodes
-from jinja2.runtime import Context, missing
+from jinja2.runtime import Context
+from jinja2.utils import missing
 
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.jinja.text import DbtEnvironment, tree_of
@@ -61,6 +62,7 @@ class Named(ReadByName):
         self._called, self._names = called, names
 
     def part(self, name: str) -> Any:
+        """One of them."""
         if name not in self._names:
             raise CannotTellError(f"{self._called}.{name}")
         return self._names[name]
@@ -111,9 +113,11 @@ class Environment(DbtEnvironment):
         return missing
 
     def getitem(self, obj: Any, argument: Any) -> Any:
+        """``obj[argument]``."""
         return self.looked_up(obj, argument, super().getitem)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
+        """``obj.attribute``."""
         return self.looked_up(obj, attribute, super().getattr)
 
     def looked_up(self, obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
@@ -144,7 +148,7 @@ class Runner:
         internal: Iterable[str],
         environment: Environment,
     ) -> None:
-        self.root, self.adapter = root, adapter
+        self.root, self.adapter = root or "", adapter
         self.internal = frozenset(internal)
         self.environment = environment
         environment.runner = self
@@ -218,25 +222,16 @@ class Runner:
         """A text, ready to be run."""
         return self.environment.from_string(text)
 
-    def dispatched(self, name: str, package: str | None) -> list[Macro]:
-        """The macros that ``adapter.dispatch`` may take: those of the first prefix that has some.
+    def dispatched(self, name: str) -> list[Macro]:
+        """The macros that ``adapter.dispatch`` may take, one of each package that has some.
 
-        More than one where several packages have it: which of them is first may be configured.
+        Which package is first, the project file may say.
         """
-        prefixes = (self.adapter, _PARENTS.get(self.adapter), "default")
-        of_project = {self.root, package}
         found: dict[str, Macro] = {}
-        for prefix in filter(None, prefixes):
+        for prefix in (self.adapter, _PARENTS.get(self.adapter), "default"):
             for of, macro in self.by_name.get(f"{prefix}__{name}", {}).items():
                 found.setdefault("dbt" if of in self.internal else of, macro)
-        # Without other words in the project file: the project's, then those of the package.
-        first = next((m for of, m in found.items() if of == self.root), None)
-        others = [m for of, m in found.items() if of not in of_project | {"dbt"}]
-        if first is None:
-            first = found.get("dbt" if package in self.internal else package or "")
-        if first is None:
-            first = found.get("dbt")
-        return [first, *others] if first is not None else others
+        return list(found.values())
 
 
 class _Functions(Mapping[str, Any]):

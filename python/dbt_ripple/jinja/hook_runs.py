@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from jinja2.runtime import Undefined, missing
+from jinja2.runtime import Undefined
+from jinja2.utils import missing
 
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
@@ -62,6 +63,7 @@ _ACTS: Final = {
 }
 """Methods of the adapter that write, as SQL that writes to the same relations."""
 
+_BY_TYPE: Final = frozenset({"defined", "mapping", "none", "string", "undefined"})
 _IDENTIFIER: Final = frozenset({"identifier", "name", "table"})
 _SAME_PLACE: Final = frozenset({"include", "quote", "render", "without_identifier"})
 _RELATION: Final = re.compile(r"__relation(\d+)__", re.I)
@@ -154,9 +156,9 @@ class _Relation(Unknown):
             return lambda *_, **__: self
         if name in ("incorporate", "replace_path"):
             return self._moved
-        if isinstance(name, tuple) and name[:1] == ("is",) and self.sure:
-            if name[1] in ("defined", "none", "undefined", "string", "mapping"):
-                return name[1] == "defined"
+        of_type = isinstance(name, tuple) and name[0] == "is" and name[1] in _BY_TYPE
+        if of_type and self.sure:
+            return name[1] == "defined"
         return super().part(name)
 
     def _moved(self, path: Any = None, identifier: Any = None, **_: Any) -> Any:
@@ -265,6 +267,7 @@ class HookRunner(Runner):
     # -- names --------------------------------------------------------------------------------------
 
     def function(self, macro: Macro) -> Any:
+        """A macro as what Jinja calls: not run where it is known what it does."""
         of = super().function(macro)
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -297,6 +300,7 @@ class HookRunner(Runner):
         return Unknown(self.env.run)
 
     def resolved(self, name: str, package: str) -> Any:
+        """What a name means in a package; `missing` where that is not known."""
         if (
             name in ("run_query", "statement")
             and self.by_name.get(name, {}).keys() <= self.internal
@@ -305,6 +309,7 @@ class HookRunner(Runner):
         return super().resolved(name, package)
 
     def name(self, name: str, package: str) -> Any:
+        """What a name of dbt's context means; `missing` where it is not known to be harmless."""
         if name in self._values:
             return self._target() if name == "target" else self._values[name]
         if name in _FUNCTIONS:
@@ -336,8 +341,7 @@ class HookRunner(Runner):
         return missing
 
     def _function(self, name: str) -> Any:
-        of = self.env.run.part_of(self._values["target"], ("function", name))
-        return of
+        return self.env.run.part_of(self._values["target"], ("function", name))
 
     def _target(self) -> Any:
         return _Target(self._values["target"], self.adapter)
@@ -471,8 +475,7 @@ class _Adapter(Named):
                 )
         raise CannotTellError(f"what adapter.{name} does")
 
-    def _dispatch(self, macro_name: Any, macro_namespace: Any = None, *_: Any) -> Any:
+    def _dispatch(self, macro_name: Any, *_: Any, **__: Any) -> Any:
         if not isinstance(macro_name, str) or self._runner.env.is_unknown(macro_name):
             raise CannotTellError("what is dispatched to")
-        namespace = macro_namespace if isinstance(macro_namespace, str) else self._package
-        return self._runner.pick(self._runner.dispatched(macro_name, namespace))
+        return self._runner.pick(self._runner.dispatched(macro_name))

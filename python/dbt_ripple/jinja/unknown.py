@@ -19,8 +19,8 @@ from types import GeneratorType
 from typing import Any, Final
 
 from jinja2 import nodes
-from jinja2.runtime import LoopContext, StrictUndefined, Undefined, missing
-from jinja2.utils import Namespace
+from jinja2.runtime import LoopContext, StrictUndefined, Undefined
+from jinja2.utils import Namespace, missing
 from jinja2.visitor import NodeTransformer
 
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
@@ -72,6 +72,7 @@ class Unknown:
         return self.run.part_of(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What it gives: the same each time, where it can."""
         if self.name in _OTHER_EACH_TIME or kwargs:
             return Unknown(self.run)
         return self.run.part_of(self, ("()", *map(str, args)))
@@ -278,16 +279,16 @@ class UnknownEnvironment(Environment):
         self.run = Run()
         self.finalize = _as_text
         self.filters = {name: self._careful(name, f) for name, f in self.filters.items()}
-        self.tests = {name: self._careful_test(name, f) for name, f in self.tests.items()}
+        tests: Mapping[str, Any] = self.tests
+        self.tests = {name: self._careful_test(name, test) for name, test in tests.items()}
         self.globals = {"namespace": self._namespace, "range": self._range, "dict": dict}
         self.reached: set[tuple[str, int]] = set()
 
     def unknown_name(
         self, hint: str | None = None, obj: Any = missing, name: str | None = None, *_: Any
     ) -> Any:
-        return Undefined(
-            hint, obj, name
-        )  # a name that the text has not set, or a part that is not there
+        """What stands for a name that is not there: nothing, as in dbt."""
+        return Undefined(hint, obj, name)
 
     def free_name(self, name: str) -> Any:
         """What stands for a name of dbt's context of which it is not known what it does."""
@@ -295,7 +296,8 @@ class UnknownEnvironment(Environment):
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
-        return _Rewritten(source).visit(tree)
+        rewritten: nodes.Template = _Rewritten(source).visit(tree)
+        return rewritten
 
     # -- what a rewritten text calls ----------------------------------------------------------------
 
@@ -362,6 +364,7 @@ class UnknownEnvironment(Environment):
     # -- what Jinja calls ---------------------------------------------------------------------------
 
     def looked_up(self, obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
+        """An attribute or an entry of something."""
         if isinstance(obj, (Unknown, ReadByName)):
             return obj.part(name)
         if (
@@ -377,6 +380,7 @@ class UnknownEnvironment(Environment):
         return otherwise(obj, name)
 
     def call(self, context: Any, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call something: each call of Jinja goes through here."""
         self.run.step()
         owner = getattr(obj, "__self__", None)
         if owner is self and obj.__name__ in _OURS:
@@ -391,16 +395,20 @@ class UnknownEnvironment(Environment):
         name = obj.__name__
         if name in _CHANGE:
             self.run.note_growth(owner)
-        elif name not in _KEEP_MARKS and obj is not dict:
-            if any(map(self.is_unknown, (owner, *args, *_given(kwargs)))):
-                self._require_no_functions(owner)
-                return Unknown(self.run)
+        elif (
+            name not in _KEEP_MARKS
+            and obj is not dict
+            and any(map(self.is_unknown, (owner, *args, *_given(kwargs))))
+        ):
+            self._require_no_functions(owner)
+            return Unknown(self.run)
         result = super().call(context, obj, *args, **kwargs)
         if self.run.has_grown(owner) and name in ("items", "keys", "values"):
             result = self.run.grows(list(result))
         return result
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """``+`` and the like."""
         if operator == "+" and isinstance(left, str) and isinstance(right, str):
             return left + right
         if operator == "+" and isinstance(left, list) and isinstance(right, list):
@@ -414,6 +422,7 @@ class UnknownEnvironment(Environment):
         return super().call_binop(context, operator, left, right)
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
+        """``-`` before a number."""
         return arg if isinstance(arg, Unknown) else super().call_unop(context, operator, arg)
 
     # -- what is known ------------------------------------------------------------------------------
@@ -521,19 +530,37 @@ class _Rewritten(NodeTransformer):
         self.source = source
         self.branches = 0
 
-    def _ask(self, name: str, *args: nodes.Expr) -> nodes.Call:
+    def get_visitor(self, node: nodes.Node) -> Callable[..., Any] | None:
+        """How a node is rewritten; None where only what is in it is."""
+        visitors: dict[type[nodes.Node], Callable[..., Any]] = {
+            nodes.And: self._either,
+            nodes.Assign: self._assign,
+            nodes.Compare: self._compare,
+            nodes.Concat: self._concat,
+            nodes.CondExpr: self._conditional,
+            nodes.For: self._for,
+            nodes.Getitem: self._getitem,
+            nodes.If: self._if,
+            nodes.Name: self._name,
+            nodes.Not: self._not,
+            nodes.Or: self._either,
+        }
+        return visitors.get(type(node))
+
+    def _ask(self, name: str, *args: Any) -> nodes.Call:
         of = nodes.EnvironmentAttribute(name)
         call = nodes.Call(of, list(args), [], None, None)
         call.set_lineno(args[0].lineno if args else 1)
         return call
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
+    def _concat(self, node: nodes.Concat) -> nodes.Node:
         self.generic_visit(node)
         return self._ask("joined", *node.nodes)
 
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
+    def _compare(self, node: nodes.Compare) -> nodes.Node:
         self.generic_visit(node)
-        left, asked = node.expr, None
+        left = node.expr
+        asked: nodes.Expr | None = None
         for operand in node.ops:
             one = self._ask(
                 "compare", nodes.Const(operand.op, lineno=node.lineno), left, operand.expr
@@ -543,24 +570,22 @@ class _Rewritten(NodeTransformer):
         assert asked is not None
         return asked
 
-    def visit_And(self, node: nodes.And) -> nodes.Node:
+    def _either(self, node: nodes.And) -> nodes.Node:
         self.generic_visit(node)
         node.left = self._ask("seen", node.left)
         return node
 
-    visit_Or = visit_And
-
-    def visit_Not(self, node: nodes.Not) -> nodes.Node:
+    def _not(self, node: nodes.Not) -> nodes.Node:
         self.generic_visit(node)
         node.node = self._ask("seen", node.node)
         return node
 
-    def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:
+    def _conditional(self, node: nodes.CondExpr) -> nodes.Node:
         self.generic_visit(node)
         node.test = self._ask("seen", node.test)
         return node
 
-    def visit_If(self, node: nodes.If) -> nodes.Node:
+    def _if(self, node: nodes.If) -> nodes.Node:
         node.test = self._ask("seen", self.visit(node.test))
         node.body = self._branch(node.body)
         node.elif_ = [self.visit(each) for each in node.elif_]
@@ -576,18 +601,18 @@ class _Rewritten(NodeTransformer):
         reached = nodes.ExprStmt(self._ask("reach", *key), lineno=key[0].lineno)
         return [reached, *_flat(self.visit(each) for each in body)]
 
-    def visit_For(self, node: nodes.For) -> nodes.Node:
+    def _for(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
         node.iter = self._ask("rounds", node.iter, nodes.Const(_names_in(node.target)))
         return node
 
-    def visit_Assign(self, node: nodes.Assign) -> nodes.Node:
+    def _assign(self, node: nodes.Assign) -> nodes.Node:
         self.generic_visit(node)
         if names := _names_in(node.target):
             node.node = self._ask("spread", node.node, nodes.Const(names))
         return node
 
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
+    def _getitem(self, node: nodes.Getitem) -> nodes.Node:
         self.generic_visit(node)
         if not isinstance(node.arg, nodes.Slice):
             return node
@@ -598,7 +623,7 @@ class _Rewritten(NodeTransformer):
             *(each or none for each in (node.arg.start, node.arg.stop, node.arg.step)),
         )
 
-    def visit_Name(self, node: nodes.Name) -> nodes.Node:
+    def _name(self, node: nodes.Name) -> nodes.Node:
         if node.name == "loop" and node.ctx == "load":
             return self._ask("loop", node)
         return node
