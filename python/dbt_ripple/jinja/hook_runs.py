@@ -90,13 +90,7 @@ def with_any_literal(text: str) -> str:
         "{{ load ( any_literal_of_the_hook , kind = any_literal_of_the_hook ) }} -- {{ f ( x [ 'c' ] ) }}"
     """
     parts = pieces(text)
-    if (
-        parts is None
-        or "('" not in text
-        and '("' not in text
-        and "," not in text
-        and "=" not in text
-    ):
+    if parts is None:
         return text
     written = []
     for part in parts:
