@@ -88,9 +88,7 @@ class RealProject:
     settings: dict[str, object] = field(default_factory=dict)
 
 
-def _jaffle(
-    beside: str, packages: tuple[str, ...] = (), **settings: object
-) -> RealProject:
+def _jaffle(beside: str, packages: tuple[str, ...] = (), **settings: object) -> RealProject:
     """jaffle-shop with one more package."""
     own = (_UTILS, "godatadriven/dbt-date", "dbt-labs/dbt-audit-helper")
     return RealProject(
@@ -275,7 +273,9 @@ def put_up(project: RealProject, clones: Path, work: Path) -> Path:
         for file in ("packages.yml", "dependencies.yml", "package-lock.yml"):
             (inner / file).unlink(missing_ok=True)
     packages = [*project.local, *(_package(p, clones, work) for p in project.packages)]
-    (folder / "packages.yml").write_text(yaml.safe_dump({"packages": [{"local": p} for p in packages]}))
+    (folder / "packages.yml").write_text(
+        yaml.safe_dump({"packages": [{"local": p} for p in packages]})
+    )
     settings = yaml.safe_load((folder / "dbt_project.yml").read_text())
     with (folder / "dbt_project.yml").open("a") as file:
         file.write("\n")
