@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hand_made import LISTED, RAW, check, macro, names, node, orders, project
+from hand_made import LISTED, RAW, check, macro, names, node, orders, picked, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Project
@@ -839,3 +839,41 @@ def test_a_macro_in_place_of_an_adapters_version_reads_what_it_is_handed() -> No
         base, head, other = (side(SQL, dbts, own, config=m) for m in (LIMIT, OTHER_LIMIT, OTHER_OWNER))  # fmt: skip
         assert names(base, head) == ["t"], name
         assert names(base, other) == [], name
+
+
+# --- hooks of a run that walk over all nodes -----------------------------------------------------
+
+EACH = "{% for n in graph.nodes.values() %}{% do run_query(SQL) %}{% endfor %}"
+RESULTS = "{% for r in results %}{% do run_query(SQL) %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("hook", "selected"),
+    [
+        (EACH.replace("SQL", "'insert into s.audit values (' ~ n.meta.limit ~ ')'"), []),
+        (EACH.replace("SQL", "'insert into s.audit values (' ~ n['meta']['limit'] ~ ')'"), []),
+        (EACH.replace("graph.nodes", "graph['nodes']").replace("SQL", "'insert into s.audit select ' ~ n.meta.limit"), []),
+        (RESULTS.replace("SQL", "'insert into s.audit select ' ~ r.node.meta.limit"), []),
+        ("insert into s.audit values ({{ graph.nodes | length }}, '{{ invocation_id }}')", []),
+        ("insert into s.audit values ('{{ run_started_at }}')", []),
+        (EACH.replace("SQL", "'insert into s.b values (' ~ n.meta.limit ~ ')'"), ["of_b"]),
+        (EACH.replace("graph.nodes", "graph['nodes']").replace("SQL", "'insert into s.b select ' ~ n['meta'].limit"), ["of_b"]),
+        wrong("a property that is read of all nodes counts whole", EACH.replace("SQL", "'insert into s.b values (' ~ n.meta.owner ~ ')'"), []),
+        (EACH.replace("SQL", "'insert into s.b values (1)'"), []),
+        (EACH.replace("SQL", "'select ' ~ n.meta.limit ~ ' from s.b'"), []),
+    ],
+)  # fmt: skip
+def test_what_a_hook_of_the_run_reads_of_all_nodes(hook: str, selected: list[str]) -> None:
+    """It decides what the hook writes, not where: only who reads that sees it."""
+    base, head = (side(config=m, on_run=hook) for m in (LIMIT, OTHER_LIMIT))
+    assert names(base, head) == selected
+    codes = {note.code.name for note in picked(base, head).notes}
+    assert not [code for code in codes if "HOOK" in code or "MAY_WRITE" in code]
+
+
+@pytest.mark.parametrize(
+    "target", ["n.meta.into", "n['meta']['into']", "n.relation_name", "var('into')"]
+)
+def test_where_a_hook_of_the_run_writes_may_be_what_it_reads(target: str) -> None:
+    hook = EACH.replace("SQL", f"'insert into ' ~ {target} ~ ' values (1)'")
+    assert names(side(), side(on_run=hook)) == ["t", "of_b"]
