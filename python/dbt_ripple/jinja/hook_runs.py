@@ -79,6 +79,9 @@ Place = tuple[str, ...]
 """A relation: `THIS`; ``ref`` or ``source`` and what these are given; ``named`` and a name."""
 
 
+_FEW: Final = 4
+"""Texts of which a macro may give one, each of which is then gone on with."""
+
 _ANY_LITERAL: Final = "any_literal_of_the_hook"
 
 
@@ -281,17 +284,28 @@ class HookRunner(Runner):
     def _in_brief(
         self, macro: Macro, of: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Run a macro of which it is not looked at what it gives, if it can run a statement at all."""
+        """Run a macro apart from what is around it, if it can run a statement at all.
+
+        What it gives is known where all its ways give the same text, or one of a few.
+        """
         functions = (
             g for g in (*args, *kwargs.values()) if callable(g) and not isinstance(g, Unknown)
         )
         if macro.unique_id not in self.may_run() and not any(functions):
             self._skipped.add(macro.unique_id)
             return Unknown(self.env.run)
+        results: list[Any] = []
         for _ in self.env.run.apart():
             with suppress(_PathEndsError):
-                of(*args, **kwargs)
-        return Unknown(self.env.run)
+                results.append(of(*args, **kwargs))
+        if not results:
+            raise _PathEndsError
+        if not all(isinstance(result, str) for result in results):
+            return Unknown(self.env.run)
+        texts = list(dict.fromkeys(text if text.strip() else "" for text in results))
+        if len(texts) > _FEW or any(map(MARK.search, texts)):
+            return Unknown(self.env.run)
+        return texts[self.env.run.choose(Unknown(self.env.run), len(texts)) if texts[1:] else 0]
 
     def resolved(self, name: str, package: str) -> Any:
         """What a name means in a package; `missing` where that is not known."""
@@ -316,7 +330,7 @@ class HookRunner(Runner):
             case "this":
                 return self.relation(THIS)
             case "ref" | "source":
-                return self._named(name)
+                return _Reference(self, name)
             case "return":
                 return return_
             case "exceptions":
@@ -340,14 +354,12 @@ class HookRunner(Runner):
     def _target(self) -> Any:
         return _Target(self._values["target"], self.adapter)
 
-    def _named(self, kind: str) -> Any:
-        def named(*args: Any, **_: Any) -> Any:
-            texts = [arg for arg in args if isinstance(arg, str)]
-            if not texts or any(map(MARK.search, texts)):
-                return Unknown(self.env.run)
-            return self.relation((kind, *texts))
-
-        return named
+    def named(self, kind: str, *args: Any) -> Any:
+        """The relation that a ``ref`` or ``source`` means."""
+        texts = [arg for arg in args if isinstance(arg, str)]
+        if not texts or any(map(MARK.search, texts)):
+            return Unknown(self.env.run)
+        return self.relation((kind, *texts))
 
     def created(self, *_: Any, identifier: Any = None, sure: bool = True, **__: Any) -> Any:
         """The relation that is called so, wherever it is."""
@@ -393,6 +405,17 @@ class HookRunner(Runner):
                 raise
 
         return call
+
+
+class _Reference(Named):
+    """``ref`` or ``source``."""
+
+    def __init__(self, runner: HookRunner, kind: str) -> None:
+        super().__init__(kind, {"config": Unknown(runner.env.run, "config")})
+        self._runner, self._kind = runner, kind
+
+    def __call__(self, *args: Any, **_: Any) -> Any:
+        return self._runner.named(self._kind, *args)
 
 
 class _Target(Unknown):
@@ -463,6 +486,8 @@ class _Adapter(Named):
                 return lambda: runner.adapter
             case "quote" | "quote_as_configured":
                 return lambda name, *_: name
+            case "config":
+                return Unknown(runner.env.run, "config")
             case "get_relation":
                 return lambda database=None, schema=None, identifier=None: runner.created(
                     identifier=identifier, sure=False
