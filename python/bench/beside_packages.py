@@ -98,7 +98,7 @@ _SHOP: Final = [
     ),
     Edit(
         "a cast: the date of an order",
-        {"models/staging/stg_orders.sql": [("date_trunc('day',ordered_at)", "cast(date_trunc('day',ordered_at) as timestamp)")]},
+        {"models/staging/stg_orders.sql": [("{{ dbt.date_trunc('day','ordered_at') }} as", "cast({{ dbt.date_trunc('day','ordered_at') }} as timestamp) as")]},
     ),
     Edit(
         "another default of a var",

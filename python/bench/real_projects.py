@@ -1,6 +1,6 @@
 """Public dbt projects, put up for run_real.py from clones that are at hand; nothing of them is in git.
 
-What is guaranteed: each project is a git repository of its own below the working folder, with base
+Guaranteed: each project is a git repository of its own below the working folder, with base
 as its only commit and one expression edited in the working copy; base's artifacts lie in
 ``target/base``, head's in ``target/head``. A project whose clones are not all at hand is left out.
 
@@ -21,16 +21,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import made_packages
 import yaml
 
 REPOSITORY: Final = Path(__file__).parents[2]
 OURS: Final = "dbt_ripple"
+MADE: Final = {made_packages.OBSERVER: 1_100, made_packages.UPLOADER: 150}
+"""Packages that made_packages.py makes, with how many macros: as many as the two it stands in for."""
+SHOP: Final = REPOSITORY / "integration_tests"
+_NOT_OF_THE_SHOP: Final = ("target", "dbt_packages", "logs", "twin", "stories", "empty", "expected")
+_DOWNLOADS: Final = ("packages.yml", "dependencies.yml")
 _UTILS: Final = "dbt-labs/dbt-utils"
 _EXPECTATIONS: Final = ("metaplane/dbt-expectations", "godatadriven/dbt-date")
 _ELEMENTARY: Final = ("elementary-data/dbt-data-reliability", _UTILS)
 
 PROFILES: Final = {
-    "duckdb": {"type": "duckdb", "path": "{work}/{name}.duckdb", "schema": "main", "threads": 4},
+    "duckdb": {"type": "duckdb", "path": "", "schema": "main", "threads": 4},
     "bigquery": {
         "type": "bigquery",
         "method": "oauth-secrets",
@@ -88,21 +96,54 @@ class RealProject:
     settings: dict[str, object] = field(default_factory=dict)
 
 
-def _jaffle(
-    beside: str, packages: tuple[str, ...] = (), **settings: object
-) -> RealProject:
+def _jaffle(beside: str, packages: tuple[str, ...] = (), **settings: object) -> RealProject:
     """jaffle-shop with one more package."""
     own = (_UTILS, "godatadriven/dbt-date", "dbt-labs/dbt-audit-helper")
     return RealProject(
         name="jaffle-shop" + (f" + {beside}" if beside else ""),
         clone="dbt-labs/jaffle-shop",
-        edit=("models/staging/stg_products.sql", "'beverage'", "'drink'"),
+        edit=(
+            "models/staging/stg_orders.sql",
+            "{{ cents_to_dollars('tax_paid') }} as",
+            "{{ cents_to_dollars('tax_paid') }} + 0 as",
+        ),
         packages=tuple(dict.fromkeys((*own, *packages))),
         settings=settings,
     )
 
 
+def _shop(beside: str = "", *, settings: dict[str, object] | None = None) -> RealProject:
+    """The shop of this checkout, which needs no clone, with at most one package."""
+    return RealProject(
+        name="our shop" + (f" + {beside}" if beside else ""),
+        clone=OURS,
+        edit=(
+            "models/staging/stg_orders.sql",
+            "nullif(trim(orders.legacy_discount_code), '')",
+            "trim(orders.legacy_discount_code)",
+        ),
+        packages=(beside,) if beside else (),
+        settings=settings or {},
+    )
+
+
+def _tuva(name: str, *packages: str) -> RealProject:
+    """tuva's integration tests, whose seeds have a hook each."""
+    return RealProject(
+        name=name,
+        clone="tuva-health/tuva",
+        folder="integration_tests",
+        edit=("../models/core/final/core__patient.sql", "then '0-9'", "then '00-09'"),
+        packages=tuple(dict.fromkeys((*packages, _UTILS, *_EXPECTATIONS))),
+        local=("..",),
+    )
+
+
 PROJECTS: Final = (
+    _shop(),
+    _shop("observer"),
+    _shop("uploader", settings={"on-run-end": ["{{ uploader.upload_all(results) }}"]}),
+    _shop(OURS, settings={"on-run-end": ["{{ dbt_ripple.record_run(results) }}"]}),
     _jaffle(""),
     _jaffle(
         "elementary",
@@ -121,14 +162,8 @@ PROJECTS: Final = (
         dispatch=[{"macro_namespace": "dbt", "search_order": ["dbt_project_evaluator", "dbt"]}],
     ),
     _jaffle("dbt_ripple", (OURS,), **{"on-run-end": ["{{ dbt_ripple.record_run(results) }}"]}),
-    RealProject(
-        name="tuva",
-        clone="tuva-health/tuva",
-        folder="integration_tests",
-        edit=("../models/core/final/core__patient.sql", "then '0-9'", "then '00-09'"),
-        packages=(*_ELEMENTARY, *_EXPECTATIONS),
-        local=("..",),
-    ),
+    _tuva("tuva"),
+    _tuva("tuva + elementary", *_ELEMENTARY),
     RealProject(
         name="dbt_shopify",
         clone="fivetran/dbt_shopify",
@@ -188,43 +223,57 @@ def clone_of(clones: Path, name: str) -> Path | None:
     return None
 
 
+def _cloned(project: RealProject) -> list[str]:
+    return [n for n in (project.clone, *project.packages) if n not in (OURS, *MADE)]
+
+
 def missing(project: RealProject, clones: Path) -> list[str]:
     """Which repositories of the project are not at hand."""
-    return [
-        name
-        for name in (project.clone, *project.packages)
-        if name != OURS and clone_of(clones, name) is None
-    ]
+    return [name for name in _cloned(project) if clone_of(clones, name) is None]
 
 
-def _checkout(source: Path, into: Path, branch: str = "HEAD") -> None:
-    """The newest commit's files, as a folder that knows nothing of where it came from.
+def _head(clones: Path, name: str) -> tuple[str, str]:
+    """The git directory of ``owner/name[@branch]``, and the commit that is taken of it."""
+    found = clone_of(clones, name)
+    assert found is not None
+    branch = name.partition("@")[2] or "HEAD"
+    git = ["git", "-c", "safe.directory=*", "-C", str(found), "rev-parse", "--verify"]
+    for ref in (branch, f"origin/{branch}"):
+        done = subprocess.run([*git, f"{ref}^{{commit}}"], capture_output=True, text=True)
+        if done.returncode == 0:
+            return str(found), done.stdout.strip()
+    raise SystemExit(f"{name}: the clone has no branch {branch}")
+
+
+def _checkout(clones: Path, name: str, into: Path) -> None:
+    """The files of a commit, as a folder that knows nothing of where it came from.
 
     A file whose content the clone lacks (a large one of a partial clone) is left out.
     """
     shutil.rmtree(into, ignore_errors=True)
-    git = ["git", "-c", f"safe.directory={source}", "-C", str(source)]
+    source, commit = _head(clones, name)
+    git = ["git", "-c", "safe.directory=*", "-C", source]
     listed = subprocess.run(
-        [*git, "ls-tree", "-r", "-z", branch], check=True, capture_output=True, text=True
+        [*git, "ls-tree", "-r", "-z", commit], check=True, capture_output=True, text=True
     ).stdout
-    files = [line.split("\t", 1) for line in listed.split("\0") if line]
-    blobs = [(*entry.split(), name) for entry, name in files if entry.split()[1] == "blob"]
+    entries = [line.split("\t", 1) for line in listed.split("\0") if line]
+    files = [(*entry.split(), path) for entry, path in entries if entry.split()[1] == "blob"]
     with tempfile.TemporaryFile() as asked:
-        asked.write("".join(f"{blob}\n" for _, _, blob, _ in blobs).encode())
+        asked.write("".join(f"{blob}\n" for _, _, blob, _ in files).encode())
         asked.seek(0)
         with subprocess.Popen(
             [*git, "cat-file", "--batch"], stdin=asked, stdout=subprocess.PIPE
         ) as contents:
             out = contents.stdout
             assert out is not None
-            for mode, _, _, name in blobs:
+            for mode, _, _, name in files:
                 header = out.readline().split()
                 if header[1] == b"missing":
                     continue
-                path = into / name
-                path.parent.mkdir(parents=True, exist_ok=True)
                 content = out.read(int(header[2]))
                 out.read(1)
+                path = into / name
+                path.parent.mkdir(parents=True, exist_ok=True)
                 if mode == "120000":
                     path.symlink_to(content.decode())
                 else:
@@ -246,88 +295,83 @@ def _package(name: str, clones: Path, work: Path) -> str:
     """The folder of an installed package, without what it asks dbt to download."""
     if name == OURS:
         return str(REPOSITORY)
-    name, _, branch = name.partition("@")
-    into = work / "packages" / name.split("/")[1]
-    if not into.exists():
-        source = clone_of(clones, name)
-        assert source is not None
-        _checkout(source, into, branch or "HEAD")
-        (into / "packages.yml").unlink(missing_ok=True)
-        (into / "dependencies.yml").unlink(missing_ok=True)
+    into = work / "packages" / name.partition("@")[0].split("/")[-1]
+    if name in MADE:
+        shutil.rmtree(into, ignore_errors=True)
+        for path, text in made_packages.files(name, MADE[name]).items():
+            (into / path).parent.mkdir(parents=True, exist_ok=True)
+            (into / path).write_text(text)
+    elif not into.exists():
+        _checkout(clones, name, into)
+        for file in _DOWNLOADS:
+            (into / file).unlink(missing_ok=True)
     return str(into)
 
 
 def environment(project: RealProject) -> dict[str, str]:
-    """What dbt's process needs beside the project: the stub where there is no warehouse."""
-    if project.adapter == "duckdb":
-        return {}
-    return {"PYTHONPATH": str(Path(__file__).parent / "stub")}
+    """What a process needs beside the project: this checkout, and the stub without a warehouse."""
+    stub = [] if project.adapter == "duckdb" else [str(Path(__file__).parent / "stub")]
+    return {"PYTHONPATH": os.pathsep.join([*stub, str(REPOSITORY / "python")])}
 
 
-def put_up(project: RealProject, clones: Path, work: Path) -> Path:
-    """Check the project out, install and compile base and head; returns its dbt project's folder."""
+def put_up(project: RealProject, clones: Path, work: Path, python: str) -> Path:
+    """Check the project out, install and compile base and head, unless that is done.
+
+    Args:
+        python: the interpreter of the environment with dbt and the project's adapter.
+
+    Returns:
+        The dbt project's folder, absolute.
+
+    Raises:
+        SystemExit: a command failed; says which, and its last lines.
+    """
     root = work / re.sub(r"[^a-z0-9_-]+", "-", project.name)
-    source = clone_of(clones, project.clone)
-    assert source is not None
-    _checkout(source, root)
     folder = (root / project.folder).resolve()
+    stamp = work / f"{root.name}.put-up"
+    heads = [_head(clones, name) for name in _cloned(project)]
+    made_of = repr((project, heads))
+    if stamp.exists() and stamp.read_text() == made_of:
+        return folder
+    stamp.unlink(missing_ok=True)
+    if project.clone == OURS:
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(SHOP, root, ignore=shutil.ignore_patterns(*_NOT_OF_THE_SHOP))
+    else:
+        _checkout(clones, project.clone, root)
     for inner in (folder, *((folder / local).resolve() for local in project.local)):
-        for file in ("packages.yml", "dependencies.yml", "package-lock.yml"):
+        for file in (*_DOWNLOADS, "package-lock.yml"):
             (inner / file).unlink(missing_ok=True)
     packages = [*project.local, *(_package(p, clones, work) for p in project.packages)]
-    (folder / "packages.yml").write_text(yaml.safe_dump({"packages": [{"local": p} for p in packages]}))
+    listed = {"packages": [{"local": package} for package in packages]}
+    (folder / "packages.yml").write_text(yaml.safe_dump(listed))
     settings = yaml.safe_load((folder / "dbt_project.yml").read_text())
     with (folder / "dbt_project.yml").open("a") as file:
         file.write("\n")
         for key, value in project.settings.items():
             assert key not in settings, f"{project.name}: dbt_project.yml already has {key}"
             file.write(yaml.safe_dump({key: value}, width=1000))
-    output = {
-        key: value.format(work=work, name=root.name) if isinstance(value, str) else value
-        for key, value in PROFILES[project.adapter].items()
-    }
+    output = dict(PROFILES[project.adapter])
+    if "path" in output:
+        output["path"] = str(work / f"{root.name}.duckdb")
     (folder / "profiles.yml").write_text(
         yaml.safe_dump({settings["profile"]: {"target": "bench", "outputs": {"bench": output}}})
     )
     with (root / ".gitignore").open("a") as file:
         file.write("\ntarget/\nlogs/\ndbt_packages/\n")
-    git = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.com"]
-    _run(["git", "init", "--quiet"], root)
-    _run(["git", "add", "--all", "--force", "."], root)
-    _run([*git, "commit", "--quiet", "--message", "base"], root)
-    dbt = str(Path(sys.executable).parent / "dbt")
-    env = environment(project)
+    dbt, env = str(Path(python).with_name("dbt")), environment(project)
     _run([dbt, "deps", "--quiet"], folder, **env)
+    git = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.com"]
+    _run([*git, "init", "--quiet"], root)
+    _run([*git, "add", "--all", "--force", "."], root)
+    _run([*git, "commit", "--quiet", "--message", "base"], root)
     _run([dbt, "compile", "--target-path", "target/base"], folder, **env)
-    file_name, old, new = project.edit
-    edited = folder / file_name
-    text = edited.read_text()
-    assert text.count(old) == 1, f"{project.name}: {file_name} has {text.count(old)} times {old}"
-    edited.write_text(text.replace(old, new))
+    name, old, new = project.edit
+    text = (folder / name).read_text()
+    assert text.count(old) == 1, f"{project.name}: {name} has {old!r} {text.count(old)} times"
+    (folder / name).write_text(text.replace(old, new))
+    # Head starts from what base has parsed, as a CI runner with a cache does.
+    shutil.copytree(folder / "target" / "base", folder / "target" / "head")
     _run([dbt, "compile", "--target-path", "target/head"], folder, **env)
+    stamp.write_text(made_of)
     return folder
-
-
-def main() -> None:
-    """`real_projects.py CLONES WORK [NAME ...]`: put these up, and say where they are."""
-    import time
-
-    clones, work = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    for project in PROJECTS:
-        if sys.argv[3:] and project.name not in sys.argv[3:]:
-            continue
-        lacking = missing(project, clones)
-        if lacking:
-            print(f"{project.name}: left out, not at hand: {', '.join(lacking)}")
-            continue
-        start = time.monotonic()
-        try:
-            folder = put_up(project, clones, work)
-        except (SystemExit, AssertionError) as error:
-            print(f"{project.name}: {error}")
-            continue
-        print(f"{project.name}: {folder} ({time.monotonic() - start:.0f} s)", flush=True)
-
-
-if __name__ == "__main__":
-    main()

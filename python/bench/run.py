@@ -129,7 +129,9 @@ class TooSlowError(Exception):
     """A contender was stopped."""
 
 
-def measure(command: Sequence[str], timeout: float, env: dict[str, str]) -> tuple[Run, str]:
+def measure(
+    command: Sequence[str], timeout: float, env: dict[str, str], cwd: Path = WORK
+) -> tuple[Run, str]:
     """Run a command; what it took, and what it printed.
 
     Raises:
@@ -139,7 +141,7 @@ def measure(command: Sequence[str], timeout: float, env: dict[str, str]) -> tupl
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         before = time.time()
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, cwd=WORK
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, cwd=cwd
         )
         late = threading.Event()
 
@@ -173,14 +175,19 @@ def _megabytes(usage: resource.struct_rusage) -> float:
 
 
 def run_runner(
-    python: str, runner: str, target: Path, timeout: float, edges: Path | None, tests: bool
+    python: str,
+    runner: str,
+    target: Path,
+    timeout: float,
+    edges: Path | None = None,
+    tests: bool = False,
+    jinja: bool = False,
 ) -> Run:
     """One run of ``peers/run_*.py``, which stops the clock before it normalises its edges."""
     command = [python, str(HERE / "peers" / runner), str(target)]
     if edges is not None:
         command += ["--edges", str(edges)]
-    if tests:
-        command.append("--tests")
+    command += ["--tests"] * tests + ["--jinja"] * jinja
     before = time.time()
     ours = python == sys.executable
     run, printed = measure(command, timeout, with_this_tree() if ours else environment())
@@ -229,8 +236,11 @@ def with_this_tree() -> dict[str, str]:
     return {**environment(), "PYTHONPATH": str(ROOT / "python")}
 
 
-def python_of(requirements: str) -> str:
+def python_of(requirements: str, *more: str) -> str:
     """The interpreter of the virtual environment with these requirements, made where needed.
+
+    Args:
+        more: what pip is to install besides, as its arguments.
 
     Raises:
         RuntimeError: it cannot be installed; says why.
@@ -248,12 +258,12 @@ def python_of(requirements: str) -> str:
     if uv:
         steps = [
             [uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
-            [uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(wanted)],
+            [uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(wanted), *more],
         ]
     else:
         steps = [
             [sys.executable, "-m", "venv", str(folder)],
-            [str(python), "-m", "pip", "install", "--quiet", "-r", str(wanted)],
+            [str(python), "-m", "pip", "install", "--quiet", "-r", str(wanted), *more],
         ]
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True)
@@ -451,7 +461,7 @@ def load_results() -> list[dict[str, Any]]:
     """
     results = []
     for path in sorted(RESULTS.glob("*.json")):
-        if path.name.startswith(("select-", "gate-")):  # of another script
+        if path.name.startswith(("select-", "gate-", "real-")):  # of another script
             continue
         try:
             document = json.loads(path.read_text())
@@ -630,6 +640,73 @@ def memory(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
             grown = f"{(peak - before[2]) / (models - before[0]) * 1024:,.0f}"
         lines.append([f"{models:,}", f"{manifest:,.1f}", f"{peak:,.0f}", grown])
     yield from table(("models", "manifest MB", "peak MB", "KB a further model"), lines)
+    yield ""
+
+
+REAL: Final = (
+    ("analysis", "floor", 2.5),
+    ("select", "dbt ls", 0.5),
+    ("first", "compile", 1.3),
+    ("again", "dbt ls", 2.0),
+)
+"""Of what run_real.py times: what is divided by what, and the most that may come out."""
+
+
+def real_ratios(document: dict[str, Any]) -> list[float | None]:
+    """The ratios of `REAL`, each the median over turns; None where one of the two was not measured.
+
+    The first is of CPU without start and imports, as `over`; the others are of wall time.
+    """
+    ratios: list[float | None] = []
+    for ours, other, _ in REAL:
+        pairs = list(zip(*(document["runs"].get(name, ()) for name in (ours, other)), strict=False))
+        what = "work_cpu" if ours == "analysis" else "wall"
+        ratios.append(statistics.median(a[what] / b[what] for a, b in pairs) if pairs else None)
+    return ratios
+
+
+def too_slow(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A line for each ratio that is above its limit or that could not be measured."""
+    for document in documents:
+        for ratio, (ours, other, most) in zip(real_ratios(document), REAL, strict=True):
+            if ratio is None:
+                why = document["failures"].get(ours) or document["failures"].get(other) or "not run"
+                yield f"{document['name']}: {ours}: {why}"
+            elif ratio > most:
+                yield f"{document['name']}: {ours} takes {ratio:.2f} of {other}, at most {most}"
+
+
+def real_report(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What run_real.py measured, the project that is farthest above its limits first."""
+
+    def worst(document: dict[str, Any]) -> float:
+        of = zip(real_ratios(document), REAL, strict=True)
+        return max(float("inf") if ratio is None else ratio / most for ratio, (*_, most) in of)
+
+    rows = []
+    for document in sorted(documents, key=worst, reverse=True):
+        number, answers = document["counts"], document["answers"]
+        warehouse = document["adapter"] + ("" if document["adapter"] == "duckdb" else ", stubbed")
+        row = [
+            f"{document['name']} ({warehouse})",
+            *(f"{number[kind]:,}" for kind in ("models", "tests", "macros", "hooks")),
+        ]
+        for ratio, (ours, other, most) in zip(real_ratios(document), REAL, strict=True):
+            if ratio is None:
+                row.append(document["failures"].get(ours) or document["failures"].get(other, ""))
+                continue
+            what = "work_cpu" if ours == "analysis" else "wall"
+            took = (
+                seconds(statistics.median(run[what] for run in document["runs"][name]))
+                for name in (ours, other)
+            )
+            mark = "**" if ratio > most else ""
+            row.append(f"{' / '.join(took)} = {mark}{ratio:.2f}{mark}")
+        found = answers.get("--state") or answers.get("--base-ref")
+        row.append(f"{found['impacted_tests']:,} of {found['all_tests']:,}" if found else "")
+        rows.append(row)
+    limits = [f"{ours} / {other} (at most {most:g})" for ours, other, most in REAL]
+    yield from table(("", "models", "tests", "macros", "hooks", *limits, "tests selected"), rows)
     yield ""
 
 

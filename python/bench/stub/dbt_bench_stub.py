@@ -1,4 +1,6 @@
-"""A warehouse that answers every query with no rows, for benchmarks of projects that have none here.
+"""A warehouse for benchmarks of projects that have none here: every relation exists, and has two columns.
+
+Every query answers with no rows.
 
 dbt imports every top-level module named ``dbt_*`` it finds, so that a folder in PYTHONPATH is all it
 takes: in each process of dbt, and in dbt-ripple's, which calls dbt. It connects to nothing.
@@ -21,6 +23,11 @@ def _no_relation(*_: Any, **__: Any) -> None:
 def _view(self: Any, database: str, schema: str, identifier: str) -> Any:
     """There is every relation that is asked for, and none is a table: no model is incremental yet."""
     return self.Relation.create(database, schema, identifier, type="view")
+
+
+def _columns(self: Any, *_: Any, **__: Any) -> list[Any]:
+    # Some: a macro that lists a relation's columns writes SQL that cannot be parsed where it has none.
+    return [self.Column.create(name, "string") for name in ("id", "name")]
 
 
 def _open(cls: Any, connection: Any) -> Any:
@@ -49,9 +56,9 @@ def _stub(adapter: str, name: str) -> None:
         setattr(manager, done, _no_relation)
     the_adapter = getattr(impl, f"{name}Adapter")
     the_adapter.get_relation = _view
-    for listing in ("get_columns_in_relation", "list_relations", "list_relations_without_caching"):
+    the_adapter.get_columns_in_relation = _columns
+    for listing in ("list_relations", "list_relations_without_caching", "list_schemas"):
         setattr(the_adapter, listing, _nothing)
-    the_adapter.list_schemas = _nothing
     the_adapter.check_schema_exists = lambda *_, **__: False
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 
 import msgspec
 
@@ -285,6 +285,21 @@ class Metadata(msgspec.Struct, kw_only=True):
     project_name: str | None = None
     adapter_type: str | None = None
     quoting: dict[str, Any] = {}
+    run_started_at: datetime | None = None
+    invocation_started_at: datetime | None = None
+
+    @property
+    def runs(self) -> list[Run]:
+        """The command that wrote the artifact, as it may tell of itself in compiled SQL."""
+        times = dict.fromkeys(filter(None, (self.run_started_at, self.invocation_started_at)))
+        return [Run(self.invocation_id or "", as_utc(time)) for time in times]
+
+
+class Run(NamedTuple):
+    """A command of dbt, by what compiled SQL may show of it. The time is UTC."""
+
+    invocation_id: str
+    started_at: datetime
 
 
 class Timing(msgspec.Struct, kw_only=True, gc=False):
@@ -401,6 +416,7 @@ class Project:
         run_results: of run_results.json; empty without one.
         run_args: the arguments of the command that wrote run_results.json.
         run_invocation: the id of its invocation; empty where that is not known.
+        runs: the commands that may have compiled its SQL, as far as the artifacts tell when they began.
         variables: the vars that are not the same on the two sides of a comparison, with their
             values here; None where that is not known (dbt writes no vars into its manifest).
         macro_order: what the project file says of which package's macro runs; None where that is not
@@ -445,6 +461,7 @@ class Project:
     run_results: Later[list[RunResult]] = Later(list)
     run_args: Later[dict[str, Any]] = Later(dict)
     run_invocation: Later[str] = Later(str)
+    runs: Later[list[Run]] = Later(list)
     variables: dict[str, str] | None = None
     macro_order: str | None = None
     macro_order_known: bool = False

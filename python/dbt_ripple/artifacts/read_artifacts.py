@@ -277,6 +277,7 @@ def _read(
         run_results=beside.run_results,
         run_args=lambda: beside.run().args,
         run_invocation=lambda: beside.run().metadata.invocation_id or "",
+        runs=lambda: [*metadata.runs, *beside.run().metadata.runs],
         freshness=beside.freshness,
         disabled=list(disabled),
         as_written=as_written,

@@ -16,7 +16,7 @@ from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
 from dbt_ripple.graph.node_properties import read_of
-from dbt_ripple.jinja.facts import facts_of
+from dbt_ripple.jinja.facts import ANY, facts_of
 from dbt_ripple.jinja.reads import NOTHING, every_word_of, reads_of, types_in_graph
 from dbt_ripple.reasons import Code, Reason
 
@@ -46,6 +46,8 @@ _WAREHOUSE: Final = frozenset(
     "store_result submit_python_job write".split()
 )
 """Those of `_NEVER` that show what the warehouse holds, or what was asked of it before."""
+_MAY_CALL_ANYTHING: Final = frozenset({"context", "render"})
+"""Those of `_NEVER` by which Jinja gets at what it does not name."""
 _NODE: Final = frozenset({"model"})
 """Those that show the properties of the node itself."""
 _ALL_NODES: Final = frozenset({"graph"})
@@ -116,6 +118,41 @@ class CompiledText:
     """SQL that a node of head provably compiles to."""
 
     sql: str
+
+
+def asking_the_warehouse(project: Project, unique_ids: Iterable[str]) -> set[str]:
+    """Those of the nodes whose text may depend on what the warehouse shows to dbt while it compiles.
+
+    ``is_incremental()`` is no such question under ``--full-refresh``, but of a model that forbids that.
+    """
+    inputs = CompileInputs(project, project, NOTHING_PROVED)
+
+    @cache
+    def asks(unique_id: str) -> bool:
+        node = project.nodes[unique_id]
+        reach = inputs.reach(node)
+        kept = node.config.get("full_refresh") is False
+        return reach.looks or (kept and "is_incremental" in map(_plain, reach.words))
+
+    return {u for u in unique_ids if any(map(asks, inlined(project, u)))}
+
+
+def environment_read(project: Project) -> set[str]:
+    """The environment variables that dbt may ask for as it compiles a project; ``ANY`` where any.
+
+    Those of its YAML, which dbt reads as it parses, are not among them.
+    """
+    inputs = CompileInputs(project, project, NOTHING_PROVED)
+    words, texts = set[str](), list[str]()
+    for node in project.nodes.values():
+        words |= inputs.reach(node).words
+        texts += [node.raw_code, *_strings(node.test_metadata and node.test_metadata.kwargs)]
+    # What replaces a macro of dbt's is called by dbt itself, as `generate_schema_name` is.
+    of_dbt = {dispatched(m.name) for m in project.macros.values() if m.package_name in INTERNAL}
+    words |= {n for m in project.macros.values() if (n := dispatched(m.name)) in of_dbt}
+    reached = inputs.reach_of(frozenset(words))
+    names = set[str]().union(*(facts_of(text).environment for text in (*texts, *reached.texts)))
+    return names | {ANY} if "dbt_metadata_envs" in reached.words else names
 
 
 class CompileInputs:
@@ -195,11 +232,9 @@ class CompileInputs:
 
         A string that only says something of the target (``'{{ target.name }}'``) decides nothing.
         """
-        inlined = [u for u in nodes_above(self.head, unique_id) if u in self.head.nodes]
         return any(
             word.partition(".")[0] in _TARGET and word not in _PURE
-            for u in inlined
-            if u == unique_id or self.head.nodes[u].is_ephemeral
+            for u in inlined(self.head, unique_id)
             for word in self.reach(self.head.nodes[u]).words
         )
 
@@ -212,10 +247,13 @@ class CompileInputs:
             for text in _strings(node.test_metadata.kwargs):
                 words |= _jinja_words(text)
         words.update(_IN_A_STRING + macro.rpartition(".")[2] for macro in node.depends_on.macros)
-        key = frozenset(filter(self.may_matter, words))
-        if key not in self.reaches:
-            self.reaches[key] = self._reach(key)
-        return self.reaches[key]
+        return self.reach_of(frozenset(filter(self.may_matter, words)))
+
+    def reach_of(self, words: frozenset[str]) -> _Reach:
+        """Everything these words reach."""
+        if words not in self.reaches:
+            self.reaches[words] = self._reach(words)
+        return self.reaches[words]
 
     def may_matter(self, word: str) -> bool:
         """Whether a word of Jinja can be a macro, or a name of dbt's context that may vary."""
@@ -390,7 +428,8 @@ class _Reach:
     @property
     def looks(self) -> bool:
         """Whether it may ask the warehouse something."""
-        return any(w.partition(".")[0] in _WAREHOUSE and w not in _PURE for w in self.words)
+        asked = _WAREHOUSE | _MAY_CALL_ANYTHING
+        return any(w.partition(".")[0] in asked and w not in _PURE for w in self.words)
 
 
 _CONTEXT: Final = _NEVER | _VARIABLES | _ENVIRONMENT | _TARGET | _COMMAND | _PARTS_OF_NAMES
@@ -438,6 +477,13 @@ def nodes_above(head: Project, unique_id: str) -> Iterator[str]:
                 if parent not in seen:
                     seen.add(parent)
                     waiting.append(parent)
+
+
+def inlined(project: Project, unique_id: str) -> list[str]:
+    """The node and the ephemeral models that are part of its text."""
+    nodes = project.nodes
+    above = nodes_above(project, unique_id)
+    return [u for u in above if u == unique_id or (u in nodes and nodes[u].is_ephemeral)]
 
 
 def _shown(node: Node) -> Node:

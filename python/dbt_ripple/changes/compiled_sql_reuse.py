@@ -22,10 +22,14 @@ Everything else is compiled, not guessed at: the reason says which of these it w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
 
 from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes.compile_inputs import (
     NOTHING_PROVED,
     CompileConditions,
@@ -128,6 +132,9 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
     base has none, or where the target may decide what it reads: head's target is where tests will run.
     What it queries while it compiles is part of its fingerprint (rule 11), and so not of its text.
 
+    Nor has it changed where the two texts are the same but for what each tells of the command that
+    compiled it: when that began, to the second, and its id.
+
     Args:
         base: compiled.
         head: likewise.
@@ -143,8 +150,13 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
         before, now = base.nodes[unique_id], head.nodes[unique_id]
         if before.compiled_code is not None and now.compiled_code is not None:
             names = names_on_other_side(base, head, nodes_above(head, unique_id))
-            if isinstance(names, dict) and rename(before.compiled_code, names) == now.compiled_code:
-                continue
+            if isinstance(names, dict):
+                as_on_head = rename(before.compiled_code, names)
+                if as_on_head == now.compiled_code:
+                    continue
+                if without_run(as_on_head, base) == without_run(now.compiled_code, head):
+                    done.head[unique_id] = as_on_head
+                    continue
         if sides is None:
             variables = Variables(base, head)
             sides = _sides_of_artifacts(base, head, variables, target=True, warehouse=False)
@@ -161,6 +173,30 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
         if isinstance(text, CompiledText) and text.sql != to.compiled_code:
             (done.base if back else done.head)[unique_id] = text.sql
     return done
+
+
+def without_run(text: str, project: Project) -> str:
+    """Compiled SQL without what it tells of the command that compiled it."""
+    runs = project.runs
+    for run in runs:
+        if run.invocation_id:
+            text = text.replace(run.invocation_id, _OF_THE_RUN)
+
+    def of_the_run(match: re.Match[str]) -> str:
+        try:
+            time = as_utc(datetime.fromisoformat(match[0]))
+        except ValueError:
+            return match[0]
+        near = any(abs(time - run.started_at) < _NEAR for run in runs)
+        return _OF_THE_RUN if near else match[0]
+
+    return _TIME.sub(of_the_run, text) if runs else text
+
+
+_OF_THE_RUN: Final = "\x00"
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
+_NEAR: Final = timedelta(seconds=2)
+"""dbt notes two times of one start, and a text may have no fraction of the second."""
 
 
 def _sides_of_artifacts(

@@ -8,8 +8,11 @@ read it, or in git. What none of these tells counts as not proven.
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +24,7 @@ from dbt_ripple.graph.git_history import revisions
 _FILE: Final = "dbt_project.yml"
 _PARTIAL_PARSE: Final = "partial_parse.msgpack"
 _SLACK: Final = 2.0
+_KEY: Final = re.compile(r"[\w.-]+(?=\s*:)")
 
 
 class _Hash(msgspec.Struct):
@@ -180,8 +184,29 @@ class _Side:
     @cached_property
     def arguments(self) -> str | None:
         """The vars of the command line."""
-        arguments = self.run_args.get("vars", {} if self.run_args else None)
+        known = self.run_args or self._had_no_arguments
+        arguments = self.run_args.get("vars", {} if known else None)
         return None if arguments is None else repr(_sorted(arguments))
+
+    @property
+    def _had_no_arguments(self) -> bool:
+        """Whether dbt's digest of what it was given is that of no vars, and of some target.
+
+        After ``dbt parse`` there is nothing else that tells. Which target it was, is not known: it is
+        one of those of a profiles.yml where dbt looks for it.
+        """
+        wanted = self.state_check.vars_hash
+        version = self.project.metadata.dbt_version
+        if not wanted.checksum or not version:
+            return False
+        folder = Path(self.project.target_path).absolute().parent
+        places = (os.environ.get("DBT_PROFILES_DIR") or folder, Path.cwd(), Path.home() / ".dbt")
+        texts = [_text(Path(place) / "profiles.yml") or "" for place in places]
+        names = ["", *dict.fromkeys(name for text in texts for name in _KEY.findall(text))]
+        return any(
+            _has_digest("\0".join(("{}", profile, target, version)), wanted)
+            for profile, target in product(names, names)
+        )
 
     @cached_property
     def target(self) -> tuple[Any, ...] | None:
@@ -307,7 +332,7 @@ def _text(file: Path) -> str | None:
         return None
 
 
-def _has_digest(text: str, digest: tuple[str, str]) -> bool:
-    kind, wanted = digest
+def _has_digest(text: str, digest: _Hash | tuple[str, str]) -> bool:
+    kind, wanted = (digest.name, digest.checksum) if isinstance(digest, _Hash) else digest
     available = kind in hashlib.algorithms_available
     return available and hashlib.new(kind, text.encode("utf-8")).hexdigest() == wanted

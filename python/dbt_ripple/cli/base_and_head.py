@@ -128,7 +128,9 @@ def open_sides(
         RippleError: as `load_sides`, `dbt_runner.base_ref.both_sides` and `read_assets`.
     """
     if base_ref is None:
-        compile_others = partial(_compile_rest, project_dir, options, state, or_count=or_count)
+        compile_others = partial(
+            _compile_rest, project_dir, options, state, cache, or_count=or_count
+        )
         base, head = load_sides(project_dir, target_path, state, cache, threads, compile_others)
         folder = None if state is None else state_folder(project_dir, state)
         yield base, with_declared(base, head, project_dir, assets, folder, None)
@@ -136,8 +138,8 @@ def open_sides(
     from dbt_ripple.dbt_runner.base_ref import both_sides
     from dbt_ripple.graph.target_folder import TargetFolder
 
-    catalog = artifacts_folder(project_dir, target_path)
-    with both_sides(project_dir, base_ref, options, catalog=catalog) as sides:
+    artifacts = artifacts_folder(project_dir, target_path)
+    with both_sides(project_dir, base_ref, options, artifacts=artifacts, cache=cache) as sides:
         for note in sides.notes:
             warn(note)
         _report_reused(sides.taken, base_ref)
@@ -173,6 +175,7 @@ def _compile_rest(
     project_dir: Path,
     options: DbtOptions,
     state: Path | None,
+    cache: Cache | None,
     base: Project,
     head: Project,
     *,
@@ -183,15 +186,26 @@ def _compile_rest(
     Raises:
         RippleError: dbt cannot, and that is no answer (not `or_count`); says which command does.
     """
+    from dbt_ripple.dbt_runner.compile_nodes import Unanswered
     from dbt_ripple.dbt_runner.invoke import Dbt, temporary_folder
+    from dbt_ripple.dbt_runner.kept_artifacts import ParsedBefore
     from dbt_ripple.dbt_runner.run_selection import compile_against
 
     assert state is not None
+    project_dir = project_dir.resolve()
     uncompiled = [node.unique_id for node in head.uncompiled()]
+    unanswered = Unanswered()
     with temporary_folder() as folder:
         try:
-            dbt = Dbt(project_dir.resolve(), folder, options, log_level="none")
-            return compile_against(base, head, uncompiled, dbt, state_folder(project_dir, state))
+            dbt = Dbt(project_dir, folder, options, log_level="none")
+            parsed = ParsedBefore(project_dir, options, Path(head.target_path), cache)
+            folder_of_base = state_folder(project_dir, state)
+            compiled = compile_against(
+                base, head, uncompiled, dbt, folder_of_base, parsed, unanswered
+            )
+            if unanswered.note:
+                warn(unanswered.note)
+            return compiled
         except RippleError as error:
             if or_count:
                 warn(

@@ -14,7 +14,10 @@ own. The checkout, index, stash, target folder, dbt_packages, logs and warehouse
   the same warehouse for both sides, also if the profile names a file by a path, which dbt takes as
   relative to the working directory and not to the project.
 * Nodes of head that provably compile to base's SQL are not compiled again
-  (:mod:`dbt_ripple.changes.compiled_sql_reuse`).
+  (:mod:`dbt_ripple.changes.compiled_sql_reuse`). Nor is base at a commit that was compiled before
+  (:mod:`dbt_ripple.dbt_runner.kept_artifacts`), except for what asks the warehouse.
+* Where dbt cannot connect, what asks the warehouse is not compiled on either side, and compared by
+  its code (:mod:`dbt_ripple.dbt_runner.compile_nodes`).
 * If packages.yml and its lock are the same, base uses the packages that are installed here.
 * The columns of sources come from the project's catalog.json, if there is one.
 """
@@ -24,7 +27,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -37,12 +40,16 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.changes.asked_again import asked_again
 from dbt_ripple.changes.comparability import with_macro_order, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
 from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
 from dbt_ripple.changes.dbt_vars import vars_by_name, warning_flags
+from dbt_ripple.dbt_runner.compile_nodes import Unanswered, compile_nodes
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
+from dbt_ripple.dbt_runner.kept_artifacts import KeptBase, ParsedBefore
 from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.jinja.facts import ANY
@@ -50,12 +57,8 @@ from dbt_ripple.tuning import interrupted_by_term
 
 PROJECT_FILE: Final = "dbt_project.yml"
 _OVERRIDES: Final = "require_explicit_package_overrides_for_builtin_materializations"
-CHOSEN: Final = "dbt_ripple_chosen"
-"""The tag by which dbt is told which nodes to take, however many there are: names on a command line
-have a limit, and dbt compares each of them with every node."""
-
+_TARGET: Final = "target"
 _PACKAGE_FILES: Final = ("packages.yml", "dependencies.yml", "package-lock.yml")
-_NO_HOOKS: Final = ("--exclude", "resource_type:operation")
 _AS_BUILT_ANEW: Final = ("--full-refresh", "--no-defer")
 
 
@@ -78,7 +81,12 @@ class CompiledSides:
 
 @contextmanager
 def both_sides(
-    project_dir: Path, ref: str, options: DbtOptions, *, catalog: Path | None = None
+    project_dir: Path,
+    ref: str,
+    options: DbtOptions,
+    *,
+    artifacts: Path | None = None,
+    cache: Cache | None = None,
 ) -> Iterator[CompiledSides]:
     """Compile a project as it is at ``ref`` and as it is here.
 
@@ -88,7 +96,9 @@ def both_sides(
         project_dir: the dbt project, which may be any folder of a git repository.
         ref: what git calls a commit: a branch, a tag, a hash.
         options: how dbt is called, on both sides.
-        catalog: the folder of a catalog.json that knows the columns of the sources.
+        artifacts: the project's own target folder, in which a catalog.json may be that knows the
+            columns of the sources, and what dbt has parsed.
+        cache: where both sides are looked for, as far as they were parsed or compiled before.
 
     Raises:
         RippleError: there is no repository, no such ref or no project at it; or dbt failed.
@@ -107,13 +117,24 @@ def both_sides(
         dbt_of_head = Dbt(
             project_dir, folder / "head-target", options, log_level="none", side="head"
         )
-        manifest = dbt_of_head("parse").result
+        own = artifacts or project_dir / _TARGET
+        manifest = ParsedBefore(project_dir, options, own, cache).parse(dbt_of_head)
         config = connection_config(manifest)
         dbt_of_base = Dbt(base_dir, folder / "base-target", options, log_level="none", side="base")
         linked = _provide_packages(project_dir, base_dir, config, partial(dbt_of_base, "deps"))
-        dbt_of_base("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
-        base = read_project(folder / "base-target")
-        head = read_project(folder / "head-target")
+        kept = KeptBase(
+            base_dir,
+            folder,
+            dbt_of_base.target_path,
+            _tree(base_dir),
+            options,
+            config,
+            base_dir / config.packages_install_path,
+            cache if options.profile or _profile(base_dir) == _profile(project_dir) else None,
+        )
+        unanswered = Unanswered()
+        head = read_project(dbt_of_head.target_path)
+        base, asking = kept.read() or (_compile_base(dbt_of_base, kept, unanswered), [])
         base_files, head_files = (
             _project_files(d, config.packages_install_path) for d in (base_dir, project_dir)
         )
@@ -122,16 +143,31 @@ def both_sides(
             environment=True,
             target=True,
             command=True,
+            introspection=True,
+            warehouse=True,
         )
+        if asking:
+            same_file = _text(base_dir / PROJECT_FILE) == _text(project_dir / PROJECT_FILE)
+            same = conditions.variables and same_file
+            again = asked_again(base, head, asking) if same else asking
+            base = base.with_compiled(dict.fromkeys(again))
         taken = reuse_compiled_sql(base, head, conditions)
+        # Both sides are asked at one time.
+        base = base.with_compiled({u: None for u in asking if u in taken.left_to_compile})
         head = compile_nodes(
-            dbt_of_head, manifest, taken.head, taken.left_to_compile, *_AS_BUILT_ANEW
+            *(dbt_of_head, manifest, taken.head, taken.left_to_compile, *_AS_BUILT_ANEW),
+            unanswered=unanswered,
         )
+        base = _ask_again(base, head, conditions, dbt_of_base, unanswered)
+        if unanswered.note:
+            notes.append(unanswered.note)
+        # The environment is this process's.
+        environment = msgspec.structs.replace(base.metadata, env=head.metadata.env)
         base, head = (
-            # The environment is this process's.
-            _with_source_columns(side, catalog).having(same_environment=True)
-            for side in (base, head)
+            _with_source_columns(side, artifacts).having(same_environment=True)
+            for side in (base.having(metadata=environment), head)
         )
+        base = base.having(run_args={"which": "compile", **warning_flags(base_dir)})
         head = head.having(warning_flags=warning_flags(project_dir))
         values = (_values(files, options.variables) for files in (base_files, head_files))
         base, head = with_variables(base, head, *values)
@@ -140,65 +176,44 @@ def both_sides(
         yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes)
 
 
+def _compile_base(dbt: Dbt, kept: KeptBase, unanswered: Unanswered) -> Project:
+    """Base, parsed and compiled as far as dbt can, and kept."""
+    manifest = dbt("parse").result
+    base = read_project(dbt.target_path)
+    unique_ids = [node.unique_id for node in base.uncompiled()]
+    base = compile_nodes(dbt, manifest, base, unique_ids, *_AS_BUILT_ANEW, unanswered=unanswered)
+    kept.keep(base, manifest.env_vars)
+    return base
+
+
+def _ask_again(
+    base: Project, head: Project, conditions: CompileConditions, dbt: Dbt, unanswered: Unanswered
+) -> Project:
+    """Base with what asks the warehouse as that answers now: as on head, or else compiled on base."""
+    if not base.uncompiled():
+        return base
+    answered = reuse_compiled_sql(head, base, conditions)
+    if not answered.left_to_compile or unanswered.why:
+        return answered.head
+    manifest = dbt("parse").result
+    unique_ids = answered.left_to_compile
+    return compile_nodes(
+        dbt, manifest, answered.head, unique_ids, *_AS_BUILT_ANEW, unanswered=unanswered
+    )
+
+
+def _tree(base_dir: Path) -> str:
+    """Git's hash of all files of a commit, and the project's folder among them."""
+    tree, inside = (_git(base_dir, "rev-parse", what) for what in ("HEAD^{tree}", "--show-prefix"))
+    return f"{tree}:{inside}"
+
+
 def connection_config(manifest: Any) -> Any:
     """The configuration of the adapter that dbt registered when it parsed this manifest."""
     from dbt.adapters.factory import get_adapter_by_type
 
     adapter: Any = get_adapter_by_type(manifest.metadata.adapter_type)
     return adapter.config
-
-
-def choose(manifest: Any, unique_ids: Collection[str]) -> Any:
-    """Tag nodes of a manifest that dbt parsed, so that ``tag:`` + :data:`CHOSEN` means them only.
-
-    Args:
-        manifest: dbt's own, changed in place.
-        unique_ids: of nodes, sources or unit tests.
-
-    Returns:
-        The manifest.
-    """
-    # dbt before 1.11 has no functions.
-    for nodes in (manifest.nodes, getattr(manifest, "functions", {}), manifest.unit_tests):
-        for unique_id, node in nodes.items():
-            holder = node.config if nodes is manifest.unit_tests else node
-            tags = [holder.tags] if isinstance(holder.tags, str) else list(holder.tags)
-            chosen = unique_id in unique_ids
-            if chosen != (CHOSEN in tags):
-                holder.tags = [*tags, CHOSEN] if chosen else [t for t in tags if t != CHOSEN]
-    return manifest
-
-
-def compile_nodes(
-    dbt: Dbt, manifest: Any, head: Project, unique_ids: Collection[str], *arguments: str
-) -> Project:
-    """Head with some of its nodes compiled, and no others.
-
-    Args:
-        dbt: on head.
-        manifest: dbt's own, as it parsed head.
-        head: what is compiled.
-        unique_ids: of these nodes.
-        arguments: more of them for ``dbt compile``.
-
-    Raises:
-        RippleError: dbt could not compile them.
-    """
-    if not unique_ids:
-        return head
-    dbt.on(choose(manifest, unique_ids))(
-        *("compile", "--select", f"tag:{CHOSEN}", "--indirect-selection", "empty", *arguments)
-    )
-    nodes = dict(head.nodes)
-    for unique_id in unique_ids:
-        compiled = manifest.nodes[unique_id]
-        text = getattr(compiled, "compiled_code", None)
-        nodes[unique_id] = msgspec.structs.replace(
-            nodes[unique_id].calling(compiled.depends_on.macros),
-            compiled_code=text,
-            compiled=text is not None,
-        )
-    return head.having(nodes=nodes)
 
 
 # --- the worktree ----------------------------------------------------------------------------------
@@ -366,6 +381,15 @@ def _variables_of(folder: Path) -> Any:
     try:
         content = YAML(typ="safe").load(text or "")
         return content.get("vars"), content.get("dispatch"), _text(folder / "vars.yml")
+    except (YAMLError, AttributeError):
+        return text
+
+
+def _profile(project_dir: Path) -> Any:
+    """The profile that a project file names; the whole text where it is not YAML."""
+    text = _text(project_dir / PROJECT_FILE)
+    try:
+        return YAML(typ="safe").load(text or "").get("profile")
     except (YAMLError, AttributeError):
         return text
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from typing import Any, Final
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 
+_WITHOUT_DEFAULT: Final = re.compile(r"""\benv_var\(\s*['"](\w+)['"]\s*\)""")
 STAGE_BARS: Final = "spark.ui.showConsoleProgress"
 
 
@@ -166,17 +168,36 @@ class Dbt:
         """
         if result.success:
             return
+        reason = why(result)
+        unset = self._unset_in_profile()
+        if unset and ("profile" in reason or any(name in reason for name in unset)):
+            raise RippleError(
+                f"`dbt {short(command)}` failed ({reason}); {', '.join(unset)} of profiles.yml "
+                f"{'is' if len(unset) == 1 else 'are'} not set",
+                str(self.project_dir),
+                "set it; where there are no secrets, as for a pull request from a fork, any value "
+                "will do: what asks the warehouse is compared by its code",
+            ) from result.exception
         raise RippleError(
-            f"`dbt {short(command)}` failed ({why(result)})",
+            f"`dbt {short(command)}` failed ({reason})",
             str(self.project_dir),
             "mend that and try again"
             if self._log_level == "none" or not self.log_file.exists()
             else f"dbt's log has more: {self.log_file}",
         ) from result.exception
 
+    def _unset_in_profile(self) -> list[str]:
+        """The environment variables without which dbt cannot read profiles.yml."""
+        folder = self._options.resolved(self.project_dir).profiles_dir
+        try:
+            text = (folder / "profiles.yml").read_text(encoding="utf-8") if folder else ""
+        except (OSError, UnicodeDecodeError):
+            return []
+        return [n for n in dict.fromkeys(_WITHOUT_DEFAULT.findall(text)) if n not in os.environ]
+
     def attempt(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:
         """Run a dbt command and return its result, failed or not; arguments as in a call."""
-        if command[0] == "deps":  # it takes neither, and has no artifacts
+        if command[0] in ("debug", "deps"):  # they take neither, and have no artifacts
             options, files = replace(self._options, threads=None), []
         else:
             options, files = self._options, ["--target-path", str(target_path or self.target_path)]
@@ -190,6 +211,8 @@ class Dbt:
             "--no-send-anonymous-usage-stats",  # writes a file beside profiles.yml
             "--log-path",
             str(self.log_file.parent),
+            # To list all relations takes minutes in a large warehouse. What asks for one, still finds it.
+            *(["--no-populate-cache"] if command[0] in ("compile", "docs") else []),
             *command,
             "--project-dir",
             str(self.project_dir),

@@ -20,8 +20,9 @@ import msgspec
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
-from dbt_ripple.dbt_runner.base_ref import CHOSEN, choose, compile_nodes
+from dbt_ripple.dbt_runner.compile_nodes import CHOSEN, Unanswered, choose, compile_nodes
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder, why
+from dbt_ripple.dbt_runner.kept_artifacts import ParsedBefore
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
 from dbt_ripple.selection import Selection
@@ -29,7 +30,13 @@ from dbt_ripple.selection.result import PASSED, SelectionRun
 
 
 def compile_against(
-    base: Project, head: Project, unique_ids: Collection[str], dbt: Dbt, state: Path
+    base: Project,
+    head: Project,
+    unique_ids: Collection[str],
+    dbt: Dbt,
+    state: Path,
+    parsed: ParsedBefore,
+    unanswered: Unanswered,
 ) -> Project:
     """Compile nodes of head while base's relations stand in for what head has not built.
 
@@ -42,13 +49,20 @@ def compile_against(
         unique_ids: of the nodes.
         dbt: on head.
         state: the folder with base's manifest.
+        parsed: what dbt parsed head into before.
+        unanswered: is told what is left uncompiled, because dbt cannot connect.
 
     Raises:
         RippleError: dbt could not parse or compile them.
     """
     if not unique_ids:
         return head
-    compiled = compile_nodes(dbt, dbt("parse").result, head, unique_ids, *deferred_to(state))
+    manifest = parsed.parse(dbt)
+    compiled = compile_nodes(
+        dbt, manifest, head, unique_ids, *deferred_to(state), unanswered=unanswered
+    )
+    if unanswered.why:  # then nothing is deferred to base
+        return compiled
     renamed = other_names(base, head)
     return compiled.with_compiled(
         {

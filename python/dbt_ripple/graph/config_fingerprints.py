@@ -33,7 +33,7 @@ from dbt_ripple.graph.node_properties import (
     run_with,
     written_by_declaration,
 )
-from dbt_ripple.jinja.facts import Facts, calls_any_macro, facts_of
+from dbt_ripple.jinja.facts import Facts, calls_any_macro, facts_of, looks_at_it, names_this
 from dbt_ripple.jinja.facts import asks as asks_of
 from dbt_ripple.jinja.reads import (
     NOTHING,
@@ -77,17 +77,6 @@ _READ: Final = re.compile(
 )
 
 
-_LOOKS_AT_IT: Final = frozenset(
-    """
-    context get_columns_in_relation get_relation load_cached_relation load_relation run_query statement
-    """.split()
-)
-"""Names by which a text queries the warehouse by itself."""
-
-_ASKS_NOTHING: Final = frozenset({"dispatch", "quote", "type"})
-"""Of ``adapter``, what needs no warehouse."""
-
-
 class ConfigFingerprints:
     """The settings of one project's nodes that change data."""
 
@@ -102,7 +91,7 @@ class ConfigFingerprints:
         self.hook_reader = hook_reader(macros)
         self._asking: dict[tuple[str, ...], tuple[bool, bool]] = {}
         self._may_be_other_sql: dict[str, bool] = {}
-        self._called: dict[tuple[str, ...], list[str]] = {}
+        self._asked: dict[tuple[str, ...], tuple[set[str], set[str]]] = {}
         self.adapter_type = project.metadata.adapter_type
 
     def of(self, node: Node, *, columns: bool = False) -> bytes:
@@ -242,7 +231,9 @@ class ConfigFingerprints:
                 asks_of(node.raw_code, what) or self.macros.that_ask(node.depends_on.macros, what)
                 for what in asked
             )
-            looks = any(map(_looks_at_it, map(facts_of, self._texts(node))))
+            looks = asks_of(node.raw_code, looks_at_it) or self.macros.any_that(
+                node.depends_on.macros, looks_at_it
+            )
             answers = self._asking[code] = asks, looks
         return answers
 
@@ -252,31 +243,18 @@ class ConfigFingerprints:
         What queries the warehouse and names the relation that it builds may write other SQL where
         that is not there yet, or is another. In a data test ``model`` is what is tested.
         """
+        raw = node.raw_code
+        own = facts_of(outside_of_branches(raw) if node.materialized == "incremental" else raw)
+        called = node.depends_on.macros
+        if not (looks_at_it(own) or self.macros.any_that(called, looks_at_it)):
+            return False
+        if names_this(own) or self.macros.any_that(called, names_this):
+            return True
+        if node.resource_type == "test":
+            return False
+        texts = map(facts_of, self.macros.texts_of(called))
         name = node.alias or node.name
-        texts = [facts_of(text) for text in self._texts(node)]
-        if node.materialized == "incremental":
-            texts[0] = facts_of(outside_of_branches(node.raw_code))
-        of_test = node.resource_type == "test"
-        return any(map(_looks_at_it, texts)) and any(
-            not facts.readable
-            or "this" in facts.words
-            or (not of_test and ("model" in facts.words or _says(facts, name)))
-            for facts in texts
-        )
-
-    def _texts(self, node: Node) -> list[str]:
-        """The text of a node, and of the user's macros that it calls."""
-        return [node.raw_code, *self._texts_called(tuple(node.depends_on.macros))]
-
-    def _texts_called(self, start: tuple[str, ...]) -> list[str]:
-        """The texts of the user's macros among those and what they call."""
-        texts = self._called.get(start)
-        if texts is None:
-            called = self.macros.closure(start) & self.macros.user
-            macros = [self.project.macros[u] for u in sorted(called)]
-            texts = [m.macro_sql for m in macros if m.package_name != OWN]
-            self._called[start] = texts
-        return texts
+        return any("model" in facts.words or _says(facts, name) for facts in (own, *texts))
 
     def reads_everywhere(
         self, node: Node, hooks: list[tuple[str, str]], unseen: list[str]
@@ -284,15 +262,12 @@ class ConfigFingerprints:
         """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
         run = self.macros.run_by(kind_of(node))
         of_hooks = {sql for _, sql in hooks}
-        macros = [self.project.macros[u] for u in sorted(run)]
-        pieces = [m.macro_sql for m in macros if m.package_name != OWN]
+        pieces = [*self.macros.texts_of(run)]
         for text in unseen:
             if text in of_hooks:
                 pieces += self.hook_reader.of(text, node.package_name).texts
             else:
-                called = self.macros.closure(self.macros.named_in(text)) & self.macros.user
-                reached = [self.project.macros[u] for u in sorted(called)]
-                pieces += [text, *(m.macro_sql for m in reached if m.package_name != OWN)]
+                pieces += [text, *self.macros.texts_of(self.macros.named_in(text))]
         return self._read_everywhere_in(pieces)
 
     def _read_everywhere_in(self, pieces: Iterable[str]) -> tuple[Reads, frozenset[str] | None]:
@@ -456,8 +431,9 @@ class ConfigFingerprints:
         start = [u for text in texts for u in self.macros.named_in(text)]
         if grows:
             start += self.macros.that_ask(node.depends_on.macros)
-        called = self.macros.closure([*start, *run])
-        texts = [*texts, *map(self.macros.text, called & self.macros.user)]
+        called = self._asked_for(self.macros.texts_of([*start, *run]))
+        asked[0].update(called[0])
+        asked[1].update(called[1])
         for _, sql in hooks:
             texts += self.hook_reader.of(sql, node.package_name).texts
         for text in texts:
@@ -465,6 +441,17 @@ class ConfigFingerprints:
             asked[1].update(facts_of(text).environment)
         if node.is_python:
             asked[1].update(environment_in_python(node.raw_code))
+        return asked
+
+    def _asked_for(self, texts: tuple[str, ...]) -> tuple[set[str], set[str]]:
+        """The vars and the environment variables that texts of macros use."""
+        asked = self._asked.get(texts)
+        if asked is None:
+            facts = [facts_of(text) for text in texts]
+            asked = self._asked[texts] = (
+                {name for each in facts for name in each.variables},
+                {name for each in facts for name in each.environment},
+            )
         return asked
 
     def named_by_hooks(self, node: Node) -> tuple[set[str], set[str]]:
@@ -539,17 +526,6 @@ class ConfigFingerprints:
             if isinstance(check, list):
                 for name in check:
                     yield "check_cols", FILTER, str(name)
-
-
-def _looks_at_it(facts: Facts) -> bool:
-    """Whether a text queries the warehouse by itself."""
-    return (
-        not facts.readable
-        or not _LOOKS_AT_IT.isdisjoint(facts.words)
-        or any(
-            "adapter" in use.path and _ASKS_NOTHING.isdisjoint(use.path[1:2]) for use in facts.uses
-        )
-    )
 
 
 def _says(facts: Facts, name: str) -> bool:

@@ -20,8 +20,9 @@ from dbt_ripple.graph.known_hooks import KnownMacros, known_macros
 from dbt_ripple.graph.macros import OWN, Macros, dispatched
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.jinja.branches import without_branches
-from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place
+from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place, with_any_literal
 from dbt_ripple.jinja.kept import kept_by
+from dbt_ripple.jinja.reads import asks_the_graph
 
 _MAY_RUN: Final = re.compile(
     r"\b(?:run_query|statement|context|render|builtins|submit_python_job)\b"
@@ -142,6 +143,15 @@ class HookReader:
 
     def of(self, text: str, package: str, *, output: bool = True) -> HookEffects:
         """What a text of a package does; without ``output`` only what its Jinja runs."""
+        shared = with_any_literal(text)
+        if shared != text:
+            # Many nodes have one hook but for a string: what it does with any does for all of them.
+            done = self._of(shared, package, output)
+            if _is_known(done):
+                return done._replace(texts=(text, *done.texts[1:]))
+        return self._of(text, package, output)
+
+    def _of(self, text: str, package: str, output: bool) -> HookEffects:
         key = text, package, output
         effects = self._effects.get(key)
         if effects is None:
@@ -222,6 +232,16 @@ class HookReader:
         for piece in (text, *(m.macro_sql for m in of_macros if m.package_name != OWN)):
             taken = [number for of, number in run.branches if of == piece]
             yield without_branches(piece, taken)
+
+
+def _is_known(done: HookEffects) -> bool:
+    """Whether all is followed, no name of a relation is put together, and nothing walks over all nodes."""
+    return (
+        done.because is None
+        and not done.anything
+        and not any(map(_is_any, done.writes | done.reads))
+        and not any(map(asks_the_graph, done.texts))
+    )
 
 
 def _is_any(target: Target) -> bool:

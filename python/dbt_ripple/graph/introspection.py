@@ -146,9 +146,11 @@ class Introspection:
 
     def _looks(self, raw: str, reached: Sequence[str]) -> WarehouseReads:
         # Nearly every text queries nothing, which is found out faster than it is parsed.
-        signs = any(sign in raw for sign in _SIGNS)
-        if not signs and not reached:
-            return NOTHING
+        if not any(sign in raw for sign in _SIGNS):
+            called = [u for u in reached if dispatched(u.rpartition(".")[2]) in raw]
+            called += [u for u in reached if u.split(".")[1] not in INTERNAL or ".test_" in u]
+            if not any(any(self.of_macro(unique_id)) for unique_id in called):
+                return NOTHING
         facts = facts_of(raw)
         values: tuple[tuple[str, str], ...] = ()
         if "get_column_values" in facts.words:

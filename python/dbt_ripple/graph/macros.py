@@ -85,6 +85,8 @@ class Macros:
         self._calls: dict[str, tuple[str, ...]] = {}
         self._closures: dict[frozenset[str], frozenset[str]] = {}
         self._fingerprints: dict[frozenset[str], bytes] = {}
+        self._texts_of: dict[frozenset[str], tuple[str, ...]] = {}
+        self._any_that: dict[tuple[tuple[str, ...], Question], bool] = {}
         self._reads_of: dict[frozenset[str], Reads] = {}
 
     def closure(self, start: Iterable[str]) -> frozenset[str]:
@@ -137,10 +139,23 @@ class Macros:
         """What a macro uses."""
         return facts_of(self.macros[unique_id].macro_sql)
 
-    def texts_of(self, start: Iterable[str]) -> list[str]:
+    def texts_of(self, start: Iterable[str]) -> tuple[str, ...]:
         """As they are written, the user's macros among those and what they call, but our own package's."""
-        user = sorted(self.closure(start) & self.user)
-        return [m.macro_sql for m in map(self.macros.__getitem__, user) if m.package_name != OWN]
+        user = self.closure(start) & self.user
+        texts = self._texts_of.get(user)
+        if texts is None:
+            macros = map(self.macros.__getitem__, sorted(user))
+            texts = tuple(m.macro_sql for m in macros if m.package_name != OWN)
+            self._texts_of[user] = texts
+        return texts
+
+    def any_that(self, start: Iterable[str], what: Question) -> bool:
+        """Whether something is true of the facts of one of `texts_of`."""
+        texts = self.texts_of(start)
+        answer = self._any_that.get((texts, what))
+        if answer is None:
+            answer = self._any_that[texts, what] = any(what(facts_of(text)) for text in texts)
+        return answer
 
     def fingerprint(self, start: Iterable[str]) -> bytes:
         """Of the texts of the user's macros among those and what they call; empty for none."""

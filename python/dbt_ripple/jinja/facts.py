@@ -126,9 +126,35 @@ def asks(text: str, what: Callable[[Facts], bool]) -> bool:
     return any(word in text for word in _MAY_ASK[what]) and what(facts_of(text))
 
 
+def looks_at_it(facts: Facts) -> bool:
+    """Whether a text queries the warehouse by itself."""
+    return (
+        not facts.readable
+        or not _LOOKS_AT_IT.isdisjoint(facts.words)
+        or any(
+            "adapter" in use.path and _ASKS_NOTHING.isdisjoint(use.path[1:2]) for use in facts.uses
+        )
+    )
+
+
+_LOOKS_AT_IT: Final = frozenset(
+    """
+    context get_columns_in_relation get_relation load_cached_relation load_relation run_query statement
+    """.split()
+)
+_ASKS_NOTHING: Final = frozenset({"dispatch", "quote", "type"})
+"""Of ``adapter``, what needs no warehouse."""
+
+
+def names_this(facts: Facts) -> bool:
+    """Whether a text may name the relation that is built."""
+    return not facts.readable or "this" in facts.words
+
+
 _MAY_ASK: Final[dict[Callable[[Facts], bool], Collection[str]]] = {
     Facts.asks_whether_it_exists: OF_OTHER_RUNS,
     Facts.asks_for_full_refresh: OF_OTHER_RUNS,
+    looks_at_it: (*_LOOKS_AT_IT, "adapter"),
     Facts.asks_which_command: ("flags", "invocation_args_dict", "selected_resources"),
 }
 """By question, words of which one stands in each text of which it is true."""

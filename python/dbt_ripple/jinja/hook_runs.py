@@ -18,13 +18,14 @@ from jinja2.utils import missing
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
 from dbt_ripple.jinja.evaluate import CannotTellError, Named, Runner, return_
+from dbt_ripple.jinja.text import pieces
 from dbt_ripple.jinja.unknown import TOO_MANY, Unknown, UnknownEnvironment
 
 _VALUES: Final = frozenset(
     """
     config database database_schemas dbt_metadata_envs dbt_version flags graph invocation_args_dict invocation_id
     model modules post_hooks pre_hooks project_name results run_started_at schema schemas selected_resources sql
-    sql_header target thread_id wrapped_exports compiled_code connection_name column_name
+    any_literal_of_the_hook sql_header target thread_id wrapped_exports compiled_code connection_name column_name
     """.split()
 )
 """Names whose values are not known, and that do nothing."""
@@ -76,6 +77,33 @@ THIS: Final = ("this",)
 
 Place = tuple[str, ...]
 """A relation: `THIS`; ``ref`` or ``source`` and what these are given; ``named`` and a name."""
+
+
+_ANY_LITERAL: Final = "any_literal_of_the_hook"
+
+
+def with_any_literal(text: str) -> str:
+    """A hook with a name whose value is not known in place of each string that a call is given.
+
+    Example:
+        >>> with_any_literal("{{ load('a.csv', kind = 'b') }} -- {{ f(x['c']) }}")
+        "{{ load ( any_literal_of_the_hook , kind = any_literal_of_the_hook ) }} -- {{ f ( x [ 'c' ] ) }}"
+    """
+    parts = pieces(text)
+    if parts is None:
+        return text
+    written = []
+    for part in parts:
+        words = [value for _, value in part.tokens]
+        for at, (kind, _) in enumerate(part.tokens):
+            around = words[at - 1], words[at + 1 : at + 2]
+            if kind == "string" and around[0] in ("(", ",", "=") and around[1] in ([","], [")"]):
+                words[at] = _ANY_LITERAL
+        changed = _ANY_LITERAL in words
+        written.append(
+            f"{part.text[:2]} {' '.join(words)} {part.text[-2:]}" if changed else part.text
+        )
+    return "".join(written) if any(_ANY_LITERAL in each for each in written) else text
 
 
 class HookRun(NamedTuple):

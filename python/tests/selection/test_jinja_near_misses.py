@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hand_made import LISTED, RAW, check, macro, names, node, orders, project
+from hand_made import LISTED, RAW, check, macro, names, node, orders, picked, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Project
@@ -78,6 +78,7 @@ def environment(base: Project, head: Project) -> tuple[Project, Project]:
 # --- what decides the SQL of a later run ---------------------------------------------------------
 
 ASKS = "{% set inc = is_incremental() %}"
+LOOKED_UP = "missed: what is looked up in builtins or a package by other means than its name"
 WORDS = "an attribute, or a variable of the text's own, counts as what has that name"
 OPAQUE = [  # where it is not known which part decides
     "{% set limit %}{% if is_incremental() %}where id > 3{% endif %}{% endset %}SELECT {{ limit }}",
@@ -156,6 +157,12 @@ def test_a_text_that_only_says_the_words_has_no_branch(raw: str, edited: tuple[s
         ("SELECT {% if is_incremental() %} where id > {{ builtins.var('days') }} {% endif %}", True),
         ("SELECT {% if is_incremental() %}{% set v = var %} > {{ v('days') }} {% endif %}", True),
         ("SELECT {% if is_incremental() %}{% if var.has_var('days') %} 1 {% endif %}{% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} where id > {{ builtins[which]('days') }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} where id > {{ builtins.get('var')('days') }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} where id > {{ (builtins | attr('var'))('days') }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} where id > {{ var(*['days']) }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} where id > {{ var(**{'name': 'days'}) }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} where id > {{ ['days'] | map('upper') | map(var) }} {% endif %}", True),
         ("{% set d = var('days') %}SELECT {% if is_incremental() %} where id > {{ d }} {% endif %}", True),
         ("{% set inc = is_incremental() %}SELECT {% if inc %} id > {{ var('days') }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ var(\"da\" \"ys\") }} {% endif %}", True),
@@ -182,6 +189,12 @@ TIDY = "{% macro tidy() %}delete from {{ this }} where id = 3{% endmacro %}"
         ("SELECT {% if is_incremental() %} {{ tidy() }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ p.tidy() }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ p['tidy']() }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {{ p['ti' ~ 'dy']() }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {{ p.get('tidy')() }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {{ (p | attr('tidy'))() }} {% endif %}", True),
+        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {% for f in p.values() %}{{ f() }}{% endfor %} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} {{ adapter['dispatch']('tidy', 'p')() }} {% endif %}", True),
+        ("{% set d = adapter.dispatch %}SELECT {% if is_incremental() %} {{ d('tidy', 'p')() }} {% endif %}", True),
         ("{% set f = tidy %}SELECT {% if is_incremental() %} {{ f() }} {% endif %}", True),
         ("{% set all = [tidy] %}SELECT {% if is_incremental() %} {{ all[0]() }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ tidy() | trim }} {% endif %}", True),
@@ -363,6 +376,16 @@ WRITES = [
     "{% do adapter['truncate_relation'](ref('b')) %}",
     "{% set do_it = adapter.truncate_relation %}{{ do_it(ref('b')) }}",
     "{{ empties() }}",
+    "{{ p.empties() }}",
+    "{{ p['empties']() }}",
+    "{{ p.get('empties')() }}",
+    "{{ p['emp' ~ 'ties']() }}",
+    "{{ (p | attr('empties'))() }}",
+    "{{ context['empties']() }}",
+    "{{ context['p']['empties']() }}",
+    "{{ adapter.dispatch('empties', 'p')() }}",
+    "{% set f = empties %}{{ f() }}",
+    "{{ render('{{ empties() }}') }}",
     "{{ empties(b='b') }}",
     "{% if execute %}{{ return('delete from s.b') }}{% endif %}",
     "{{ 'select 1' if 1 == 2 else 'delete from s.b' }}",
@@ -382,7 +405,13 @@ OF_ANYTHING = (
 )
 
 
-@pytest.mark.parametrize("hook", [wrong(OF_ANYTHING, h) if "args(" in h else h for h in WRITES])
+FOLLOWED_BY_NAME = [h for h in WRITES if "context" not in h and "render" not in h]
+"""Those that cannot read the whole config of their node, in which their own text is."""
+
+
+@pytest.mark.parametrize(
+    "hook", [wrong(OF_ANYTHING, h) if "args(" in h else h for h in FOLLOWED_BY_NAME]
+)
 def test_a_comment_of_jinja_in_a_hook_changes_nothing(hook: str) -> None:
     base, head = (side(SQL, *DOERS, hook=text) for text in (hook, "{# why #}" + hook))
     assert names(base, head) == []
@@ -545,3 +574,306 @@ def test_a_function_that_may_repeat_rows_met_twice(before: str, after: str, coun
         return project(orders(), m, rows, catalog=LISTED, adapter="duckdb")
 
     assert names(of(before), of(after)) == (["rows"] if counts else [])
+
+
+# --- what is queried while compiling -------------------------------------------------------------
+
+STG = "select id, amount from s.orders"
+VALUE = "select id, amount + 1 as amount from s.orders"
+COLUMN = "select id, amount, status from s.orders"
+ALL_OF_IT = {VALUE, COLUMN}
+RUN_QUERY = macro("macro.dbt.run_query", "{% call statement('x') %}{% endcall %}")
+LISTS = macro(
+    "macro.p.lists",
+    "{% macro lists(r) %}{% for c in adapter.get_columns_in_relation(r) %}{{ c.name }}{% endfor %}"
+    "{% endmacro %}",
+)
+PASSES_ON = macro("macro.p.passes_on", "{% macro passes_on(f, x) %}{{ f(x) }}{% endmacro %}")
+
+
+@pytest.mark.parametrize(
+    ("raw", "moves"),
+    [
+        ("{{ run_query('select 1 from ' ~ ref('stg')) }}", ALL_OF_IT),
+        ("{% set ask = run_query %}{{ ask('select 1') }}", ALL_OF_IT),
+        ("{{ passes_on(run_query, 'select 1') }}", ALL_OF_IT),
+        ("{{ [run_query][0]('select 1') }}", ALL_OF_IT),
+        ("{% set a = adapter %}{{ a.execute('select 1') }}", ALL_OF_IT),
+        ("{{ adapter['execute']('select 1') }}", ALL_OF_IT),
+        ("{% call statement('q', fetch_result=true) %}select 1{% endcall %}", ALL_OF_IT),
+        ("{% set s = statement %}{% call s('q') %}select 1{% endcall %}", ALL_OF_IT),
+        ("{{ context['run_query']('select 1') }}", ALL_OF_IT),
+        ("{{ load_result('q') }}", ALL_OF_IT),
+        ("{{ adapter.get_columns_in_relation(ref('stg')) | map(attribute='name') }}", {COLUMN}),
+        ("{{ adapter['get_columns_in_relation'](ref('stg'))[0].name }}", {COLUMN}),
+        ("{{ lists(ref('stg')) }}", {COLUMN}),
+        ("{{ p['lists'](ref('stg')) }}", {COLUMN}),
+        ("{% set f = lists %}{{ f(ref('stg')) }}", {COLUMN}),
+        ("{{ passes_on(lists, ref('stg')) }}", {COLUMN}),
+        ("{# {{ run_query('select 1') }} #}", set()),
+        ("{% raw %}{{ run_query('select 1') }}{% endraw %}", set()),
+        ("{{ \"{{ run_query('select 1') }}\" }}", set()),
+        ("select run_query(1), adapter.x", set()),
+        ("{{ adapter.quote('run_query') }} {{ adapter['type']() }}", set()),
+        ("{{ passes_on(x, 'run_query') }}", set()),
+    ],
+)  # fmt: skip
+def test_what_is_queried_while_compiling_however_that_is_written(raw: str, moves: set[str]) -> None:
+    def of(stg: str) -> Project:
+        calls = [m for m in (RUN_QUERY, LISTS, PASSES_ON) if m.name in raw and "#" not in raw]
+        called = [m.unique_id for m in calls]
+        a = node("model.p.a", "select 1 as x from s.stg", "model.p.stg", raw=raw, macros=called)
+        below = "select min(x) as x from s.a having min(x) > 1"
+        return project(
+            orders(),
+            node("model.p.stg", stg, RAW),
+            a,
+            node("model.p.b", below, "model.p.a", config={"materialized": "view"}),
+            check("t", "select max(x) as x from s.b", "model.p.b"),
+            catalog=LISTED,
+            macros=[RUN_QUERY, LISTS, PASSES_ON],
+            adapter="duckdb",
+        )
+
+    for edit in ALL_OF_IT:
+        assert names(of(STG), of(edit)) == (["t"] if edit in moves else []), edit
+    assert names(of(STG), of(STG + " -- the same")) == []
+
+
+RETURNS = macro(
+    "macro.p.columns_of",
+    "{% macro columns_of(r) %}{{ return(adapter.get_columns_in_relation(r)) }}{% endmacro %}",
+)
+TYPED = macro("macro.p.typed", "{% macro typed(c) %}{{ c.dtype }}{% endmacro %}")
+NAMED = macro("macro.p.named", "{% macro named(c) %}{{ c.name }}{% endmacro %}")
+FOUND = macro(
+    "macro.p.found",
+    "{% macro found() %}{{ return(adapter.get_relation('d', 's', 'stg')) }}{% endmacro %}",
+)
+PLAIN = macro("macro.p.plain", "{% macro plain() %}1{% endmacro %}")
+
+
+def looking(raw: str, *called: Macro, stg: str = STG, kind: str = "table") -> Project:
+    """stg -> a, which looks at stg while it compiles, and the test t of a."""
+    return project(
+        orders(),
+        node("model.p.stg", stg, RAW, config={"materialized": kind}),
+        node(
+            "model.p.a",
+            "select 1 as x from s.stg",
+            "model.p.stg",
+            raw=raw,
+            macros=[m.unique_id for m in called],
+        ),
+        check("t", "select x from s.a", "model.p.a"),
+        catalog=LISTED,
+        macros=called,
+        adapter="duckdb",
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "called", "types"),
+    [
+        ("{% for c in columns_of(r) %}{{ named(c) }}{% endfor %}", [RETURNS, NAMED], False),
+        wrong(
+            "missed: a macro that is handed a column asks for its type",
+            "{% for c in columns_of(r) %}{{ typed(c) }}{% endfor %}",
+            [RETURNS, TYPED],
+            True,
+        ),
+        ("{% for c in columns_of(r) %}{{ c.dtype }}{% endfor %}", [RETURNS], True),
+        ("{% for c in columns_of(r) %}{{ c['dtype'] }}{% endfor %}", [RETURNS], True),
+        wrong(
+            "missed: an attribute that a filter is given as a string",
+            "{{ columns_of(r) | map(attribute='dtype') | join }}",
+            [RETURNS],
+            True,
+        ),
+        ("{% for c in columns_of(r) if c.is_string() %}{{ c.name }}{% endfor %}", [RETURNS], True),
+        ("{% for c in columns_of(r) %}{{ c.name }}{% endfor %} dtype", [RETURNS], False),
+    ],
+)
+def test_who_lists_columns_may_look_at_their_types(
+    raw: str, called: list[Macro], types: bool
+) -> None:
+    base = looking(raw, *called)
+    assert names(base, looking(raw, *called, stg=VALUE)) == (["t"] if types else [])
+    assert names(base, looking(raw, *called, stg=COLUMN)) == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "called", "asks"),
+    [
+        ("{% if found() %}{{ plain() }}{% endif %}", [FOUND, PLAIN], True),
+        ("{% if plain() %}{{ found() }}{% endif %}", [PLAIN, FOUND], True),
+        ("{% if plain() %}{{ this }}{% endif %}", [PLAIN], False),
+    ],
+)
+def test_whether_a_relation_is_there_is_asked(raw: str, called: list[Macro], asks: bool) -> None:
+    base = looking(raw, *called)
+    assert names(base, looking(raw, *called, kind="view")) == (["t"] if asks else [])
+
+
+# --- macros that ask for a branch, or stand in for dbt's -----------------------------------------
+
+
+def test_a_branch_in_a_macro_counts_with_the_macro() -> None:
+    asks = "{% macro since() %}{% if is_incremental() %} where id > {{ var('days') }} + 3{% endif %}{% endmacro %}"
+    raw, of = f"{SQL} {{{{ since() }}}}", ("macro.p.since",)
+    base, head = (
+        grows(raw, macro("macro.p.since", text), calls=of)
+        for text in (asks, asks.replace("3", "4"))
+    )
+    assert names(base, head) == ["t"]
+    assert names(base, base) == []
+    assert names(*variable(base, grows(raw, macro("macro.p.since", asks), calls=of))) == ["t"]
+    # Compiled SQL shows all of what a table calls, and what an incremental model does not call.
+    tables = (side(raw, *s.macros.values(), calls=of) for s in (base, head))
+    assert names(*tables) == []
+    others = (grows(SQL, *s.macros.values()) for s in (base, head))
+    assert names(*others) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "counts"),
+    [
+        ("macros/utils/cents.sql", False),
+        ("macros/generic_test_sql/cents.sql", False),
+        ("macros/adapters/cents.sql", True),
+        ("macros/materializations/cents.sql", True),
+    ],
+)
+def test_a_macro_in_place_of_dbts_counts_by_what_dbt_does_with_it(path: str, counts: bool) -> None:
+    """Where dbt keeps what only writes SQL, compiled SQL shows it."""
+    dbts = macro("macro.dbt.cents", "{% macro cents() %}100{% endmacro %}")
+    dbts.original_file_path = path
+    one, two = (macro("macro.p.cents", f"{{% macro cents() %}}{n}{{% endmacro %}}") for n in (1, 2))
+    assert names(side(SQL, dbts, one), side(SQL, dbts, two)) == (["t", "of_b"] if counts else [])
+
+
+OTHER_CALLS = "the argument of any other call of the code is taken for a name of a variable"
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts"),
+    [
+        ("import os\nx = os.environ['DBT_ENV_CUSTOM_ENV_DAYS']", True),
+        ("import os as o\nx = o.environ.get('DBT_ENV_CUSTOM_ENV_DAYS')", True),
+        ("from os import environ\nx = environ['DBT_ENV_CUSTOM_ENV_DAYS']", True),
+        ("from os import environ as e\nx = e['DBT_ENV_CUSTOM_ENV_DAYS']", True),
+        ("from os import getenv\nx = getenv('DBT_ENV_CUSTOM_ENV_DAYS', '1')", True),
+        wrong(OTHER_CALLS, "import os\nx = dict(os.environ)", True),
+        wrong(
+            OTHER_CALLS, "import os\nname = 'DBT_ENV_CUSTOM_ENV_DAYS'\nx = os.environ[name]", True
+        ),
+        wrong(OTHER_CALLS, "import os\nx = os.environ['DBT_ENV_CUSTOM_ENV_WEEKS']", False),
+        wrong(OTHER_CALLS, "x = 'os.environ'", False),
+        wrong(OTHER_CALLS, "# os.environ['DBT_ENV_CUSTOM_ENV_DAYS']\nx = 1", False),
+    ],
+)
+def test_an_environment_variable_of_python(asked: str, counts: bool) -> None:
+    code = f"{asked}\ndef model(dbt, session):\n    return dbt.ref('a')\n"
+
+    def of() -> Project:
+        m = node("model.p.m", None, RAW, raw=code, language="python")
+        return project(orders(), m, check("t", "select id from s.m", "model.p.m"), catalog=LISTED)
+
+    assert names(*environment(of(), of())) == (["t"] if counts else [])
+
+
+# --- columns that settings name ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "adapter", "counts"),
+    [
+        ({"incremental_strategy": "merge"}, "duckdb", True),
+        ({"incremental_strategy": "delete+insert"}, "duckdb", True),
+        ({}, "duckdb", True),
+        ({"incremental_strategy": "append"}, "duckdb", False),
+        ({"incremental_strategy": "insert_overwrite"}, "spark", False),
+        ({}, "spark", False),
+        ({"incremental_strategy": "merge"}, "spark", True),
+        ({"materialized": "table"}, "duckdb", False),
+    ],
+)
+def test_a_key_decides_which_rows_are_kept_where_the_strategy_looks_at_it(
+    config: dict[str, Any], adapter: str, counts: bool
+) -> None:
+    def of(key: str) -> Project:
+        m = node(
+            "model.p.m",
+            f"select {key} as id, amount from s.orders",
+            RAW,
+            config={**INCREMENTAL, "unique_key": "id", **config},
+        )
+        t = check("t", "select amount from s.m where amount is null", "model.p.m")
+        return project(orders(), m, t, catalog=LISTED, adapter=adapter)
+
+    assert names(of("id"), of("id + 1")) == (["t"] if counts else [])
+
+
+@pytest.mark.parametrize(
+    ("read", "counts"),
+    [
+        ("{{ config.get('meta').limit }}", True),
+        ("{{ model.meta['limit'] }}", True),
+        ("{{ config.get('meta').owner }}", False),
+        ("{# {{ config.get('meta').limit }} #}", False),
+    ],
+)
+def test_a_macro_of_a_branch_reads_a_property(read: str, counts: bool) -> None:
+    most = macro("macro.p.most", f"{{% macro most() %}}{read}{{% endmacro %}}")
+    raw = f"{SQL} {{% if is_incremental() %}} where id > {{{{ most() }}}} {{% endif %}}"
+    base, head = (side(raw, most, config={**INCREMENTAL, **m}) for m in (LIMIT, OTHER_LIMIT))
+    assert names(base, head) == (["t"] if counts else [])
+
+
+def test_a_macro_in_place_of_an_adapters_version_reads_what_it_is_handed() -> None:
+    dbts = macro(
+        "macro.dbt.persist_docs", "{% macro persist_docs(relation, model) %}{% endmacro %}"
+    )
+    for name in ("persist_docs", "duckdb__persist_docs", "default__persist_docs"):
+        own = macro(f"macro.p.{name}", f"{{% macro {name}(r, m) %}}{{{{ m.meta.limit }}}}{{% endmacro %}}")  # fmt: skip
+        base, head, other = (side(SQL, dbts, own, config=m) for m in (LIMIT, OTHER_LIMIT, OTHER_OWNER))  # fmt: skip
+        assert names(base, head) == ["t"], name
+        assert names(base, other) == [], name
+
+
+# --- hooks of a run that walk over all nodes -----------------------------------------------------
+
+EACH = "{% for n in graph.nodes.values() %}{% do run_query(SQL) %}{% endfor %}"
+RESULTS = "{% for r in results %}{% do run_query(SQL) %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("hook", "selected"),
+    [
+        (EACH.replace("SQL", "'insert into s.audit values (' ~ n.meta.limit ~ ')'"), []),
+        (EACH.replace("SQL", "'insert into s.audit values (' ~ n['meta']['limit'] ~ ')'"), []),
+        (EACH.replace("graph.nodes", "graph['nodes']").replace("SQL", "'insert into s.audit select ' ~ n.meta.limit"), []),
+        (RESULTS.replace("SQL", "'insert into s.audit select ' ~ r.node.meta.limit"), []),
+        ("insert into s.audit values ({{ graph.nodes | length }}, '{{ invocation_id }}')", []),
+        ("insert into s.audit values ('{{ run_started_at }}')", []),
+        (EACH.replace("SQL", "'insert into s.b values (' ~ n.meta.limit ~ ')'"), ["of_b"]),
+        (EACH.replace("graph.nodes", "graph['nodes']").replace("SQL", "'insert into s.b select ' ~ n['meta'].limit"), ["of_b"]),
+        wrong("a property that is read of all nodes counts whole", EACH.replace("SQL", "'insert into s.b values (' ~ n.meta.owner ~ ')'"), []),
+        (EACH.replace("SQL", "'insert into s.b values (1)'"), []),
+        (EACH.replace("SQL", "'select ' ~ n.meta.limit ~ ' from s.b'"), []),
+    ],
+)  # fmt: skip
+def test_what_a_hook_of_the_run_reads_of_all_nodes(hook: str, selected: list[str]) -> None:
+    """It decides what the hook writes, not where: only who reads that sees it."""
+    base, head = (side(config=m, on_run=hook) for m in (LIMIT, OTHER_LIMIT))
+    assert names(base, head) == selected
+    codes = {note.code.name for note in picked(base, head).notes}
+    assert not [code for code in codes if "HOOK" in code or "MAY_WRITE" in code]
+
+
+@pytest.mark.parametrize(
+    "target", ["n.meta.into", "n['meta']['into']", "n.relation_name", "var('into')"]
+)
+def test_where_a_hook_of_the_run_writes_may_be_what_it_reads(target: str) -> None:
+    hook = EACH.replace("SQL", f"'insert into ' ~ {target} ~ ' values (1)'")
+    assert names(side(), side(on_run=hook)) == ["t", "of_b"]

@@ -83,6 +83,8 @@ EXTRA = "select id from s.orders where id > 3"
         ("{% set q %}select 1 from {{ target.schema }}.extra{% endset %}{% do run_query(q) %}", True, True),
         ("{{ run_query('select table_name from information_schema.tables') }}", True, False),
         ("{{ run_query('select column_name from information_schema.columns') }}", True, True),
+        ("{{ run_query('select * from information_schema.columns, information_schema.tables') }}", True, True),
+        ("{{ run_query('from information_schema.columns') }}{{ run_query('from information_schema.tables') }}", True, True),
         ("{{ run_query('select 1 from ' ~ source('raw', 'extra')) }}", False, False),
         ("{{ run_query('select 1 from s.other') }}", False, False),
         ("{{ 'extra' }}", False, False),
@@ -158,6 +160,9 @@ COLUMNS = "{% set c = adapter.get_columns_in_relation(this) %}{% if c %}1{% else
     ("before", "counts"),
     [
         (THERE, True),
+        (THERE.replace("this.", "model."), True),
+        (THERE.replace("this.identifier", "'m'"), True),
+        (THERE.replace("this.identifier", "'n'").replace("this.", "target."), False),
         (COLUMNS, True),
         ("{% set me = this %}{% if load_relation(me) %}1{% else %}1{% endif %}", True),
         ("{% if load_relation(api.Relation.create(identifier='m')) %}1{% else %}1{% endif %}", True),
