@@ -96,15 +96,17 @@ class HookReader:
         self.dialect = dialect_of(project.metadata.adapter_type)
         self.only_written = project.hook_writes
         # Mostly, both sides of a comparison have the same macros.
-        self._effects = _effects_with(self._key(), {})
+        self._everything = self._key()
+        self._effects = _effects_with(self._everything, {})
         self._statements: dict[str, Effects] = {}
 
     def _key(self) -> bytes:
         """A fingerprint of all that what a text does depends on."""
         project, macros = self.macros.project, self.macros.macros
-        settings = (project.name, project.metadata.adapter_type, project.hook_writes)
-        texts = (f"{u}\n{macros[u].macro_sql}" for u in sorted(macros))
-        return digest(repr(settings).encode(), *(t.encode("utf-8", "surrogatepass") for t in texts))
+        known = sorted(self.known.writes.items())
+        settings = (project.name, project.metadata.adapter_type, project.hook_writes, known)
+        texts = [(u, m.package_name, m.macro_sql) for u, m in sorted(macros.items())]
+        return digest(repr((settings, texts)).encode("utf-8", "surrogatepass"))
 
     @cached_property
     def known(self) -> KnownMacros:
@@ -156,18 +158,10 @@ class HookReader:
             # It follows from the text and from all macros, which are the same on the other side.
             effects = self._effects[key] = kept_by(
                 HookEffects,
-                (b"hook", repr(key).encode("utf-8", "surrogatepass"), self._macros_digest),
+                (b"hook", repr(key).encode("utf-8", "surrogatepass"), self._everything),
                 lambda: self._read(self._runner.run(text, package), text, output),
             )
         return effects
-
-    @cached_property
-    def _macros_digest(self) -> bytes:
-        """Of all that decides what a text does, besides the text."""
-        project = self.macros.project
-        texts = [(u, m.package_name, m.macro_sql) for u, m in sorted(self.macros.macros.items())]
-        settings = project.name, project.metadata.adapter_type, self.only_written
-        return digest(repr((settings, texts)).encode("utf-8", "surrogatepass"))
 
     def _read(self, run: HookRun, text: str, output: bool) -> HookEffects:
         statements = [*run.statements, *(run.output if output else ())]

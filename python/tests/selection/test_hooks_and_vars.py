@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.changes.comparability import with_variables
+from dbt_ripple.graph import known_hooks
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.reasons import Code
 
@@ -647,3 +648,103 @@ def test_artifacts_hold_few_environment_variables_and_that_is_reported(
     assert [n.startswith("dbt writes only environment variables") for n in notes] == [True] * noted
     same = [made().having(same_environment=True) for _ in range(2)]
     assert picked(*same).notes == []
+
+
+# --- hooks as people have them ---------------------------------------------------------------------
+
+KEEPING = [
+    "grant select on {{ this }} to reporter",
+    "{% for role in ['a', 'b'] %}grant select on {{ this }} to {{ role }};{% endfor %}",
+    "{{ 'grant select on ' ~ this ~ ' to reporter' if target.name == 'prod' else '' }}",
+    "analyze table {{ this }} compute statistics",
+    "optimize {{ this }} zorder by (id)",
+    "vacuum {{ this }}",
+    "comment on table {{ this }} is 'of {{ model.name }}'",
+    "alter table {{ this }} set tblproperties ('owner' = '{{ var(\"owner\", \"me\") }}')",
+    "create index if not exists i on {{ this }} (id)",
+    "alter table {{ this }} add constraint pk primary key (id)",
+    "select count(*) from {{ this }}",
+    "{% do log('built ' ~ this, info=true) %}",
+    "{% set found = run_query('select max(id) from ' ~ this) %}{% do log(found) %}",
+    "{% if execute %}{% for n in graph.nodes.values() %}{% do log(n.name) %}{% endfor %}{% endif %}",
+]
+WITH_A_TARGET = [
+    "{% for s in schemas %}insert into s.b select '{{ s }}';{% endfor %}",
+    "{% for r in results %}insert into s.b values ('{{ r.node.name }}', '{{ r.status }}');{% endfor %}",
+    "{% for n in graph.nodes.values() if n.resource_type == 'model' %}"
+    '{% do run_query("insert into s.b values (\'" ~ n.name ~ "\')") %}{% endfor %}',
+    '{% set rows = [] %}{% for r in results %}{% do rows.append("(\'" ~ r.status ~ "\')") %}{% endfor %}'
+    "{% if rows %}insert into s.b values {{ rows | join(', ') }}{% endif %}",
+    "insert into s.b values ('{{ invocation_id }}', '{{ run_started_at.strftime(\"%Y\") }}')",
+    "delete from s.b where at < current_date - {{ var('days', 30) }}",
+    "{% if var('audit', true) %}insert into {{ target.schema }}.b values ('{{ target.name }}'){% endif %}",
+]
+
+
+@pytest.mark.parametrize("hook", KEEPING)
+def test_a_hook_that_keeps_rows_selects_nothing(hook: str) -> None:
+    """Neither with its node nor at the end of a run; its node is built where the hook changed."""
+    assert names(writing(None), writing(hook)) == []
+    assert picked(writing(None), writing(hook)).models == ["model.p.a"]
+    if "this" not in hook:
+        assert names(on_run(end=True), on_run(hook, end=True)) == []
+
+
+@pytest.mark.parametrize("hook", WITH_A_TARGET)
+def test_a_hook_with_a_literal_target_changes_what_reads_that(hook: str) -> None:
+    for base, head in (
+        (writing(None), writing(hook)),
+        (on_run(end=True), on_run(hook, end=True)),
+        (on_run(hook, end=True), on_run(hook + ";delete from s.b", end=True)),
+    ):
+        selection = picked(base, head)
+        assert [test.name for test in selection.tests] == ["of_b", "of_reader"]
+        assert not [n for n in selection.notes if n.code == Code.EVERY_TEST_SELECTED]
+
+
+def test_ripple_yml_says_what_hooks_write() -> None:
+    def said(hook: str, *relations: str) -> Project:
+        return on_run(hook).having(hook_writes=relations)
+
+    assert names(said("call refresh()", "b"), said("call refresh(1)", "b")) == ["of_b", "of_reader"]
+    assert names(said("call refresh()", "s.c"), said("call refresh(1)", "s.c")) == ["of_c"]
+    assert names(said("call refresh()"), said("call refresh(1)")) == []
+    # What is known of a hook holds whatever the file says.
+    assert names(said("delete from s.b"), said("delete from s.b where id = 1")) == [
+        "of_b",
+        "of_reader",
+    ]
+
+
+def test_a_package_that_is_known_by_its_macros(monkeypatch: pytest.MonkeyPatch) -> None:
+    uploads = "{% macro upload() %}{{ no_one_knows() }}{% endmacro %}"
+
+    def side(text: str, *more: Macro, a: str = C) -> Project:
+        made = on_run("{{ pack.upload() }}", end=True, a=a)
+        made.nodes["model.pack.own"] = node("model.pack.own", "select 1 as id", RAW)
+        made.nodes["test.pack.of_own"] = node(
+            "test.pack.of_own", "select id from s.own", "model.pack.own"
+        )
+        macros_of_side = [*made.macros.values(), macro("macro.pack.upload", text), *more]
+        return project(*made.nodes.values(), catalog=LISTED, macros=macros_of_side)
+
+    edited = C + " where id > 1"
+    every = ["of_b", "of_reader", "of_c", "of_own"]
+    assert names(side(uploads), side(uploads + " ", a=edited)) == every
+    digest = known_hooks.digest_of([macro("macro.pack.upload", uploads)])
+    entry = {"hooks": {"upload": known_hooks.OWN_RELATIONS}, "digests": {digest: "1.0"}}
+    monkeypatch.setattr(known_hooks, "known_packages", lambda: {"pack": entry})
+    # Its own tests, and no other: it may tell of all that there is.
+    assert names(side(uploads), side(uploads, a=edited)) == ["of_own"]
+    # A fork, and a project that replaces a macro of it, are not known.
+    fork = uploads.replace("no_one_knows", "someone_knows")
+    assert names(side(uploads), side(fork)) == every
+    shim, own = (
+        macro(f"macro.{p}.default__tidy", "{% macro default__tidy() %}{% endmacro %}")
+        for p in ("pack", "p")
+    )
+    with_shim = known_hooks.digest_of([macro("macro.pack.upload", uploads), shim])
+    entry["digests"] = {with_shim: "1.1"}
+    assert names(side(uploads, shim), side(uploads, shim, a=edited)) == ["of_own"]
+    # What it does is then not known on both sides, and the same.
+    assert names(side(uploads, shim, own), side(uploads, shim, own, a=edited)) == []
