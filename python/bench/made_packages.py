@@ -16,6 +16,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from string import Template
 from typing import Final, NamedTuple
 
@@ -277,21 +278,23 @@ def _called(name: str, sql: str, package: str, names: set[str]) -> Iterator[str]
     return iter(sorted((called & names) - {name}))
 
 
-def files(package: str, count: int, seed: int = 0) -> dict[str, str]:
-    """The files of a package that dbt can install, by path. An observer brings its hooks along."""
+def write(folder: Path, package: str, count: int, seed: int = 0) -> None:
+    """Write a package that dbt can install. An observer brings its hooks along."""
     made = macros(package, count, seed)
     project = f"name: {package}\nversion: 1.0.0\nconfig-version: 2\n"
     project += f"models: {{{package}: {{+schema: {package}}}}}\n"
     if package == OBSERVER:
-        project += f'on-run-start: ["{{{{ {package}.on_run_start() }}}}"]\n'
-        project += f'on-run-end: ["{{{{ {package}.on_run_end() }}}}"]\n'
-    found = {"dbt_project.yml": project}
+        for when in ("start", "end"):
+            project += f'on-run-{when}: ["{{{{ {package}.on_run_{when}() }}}}"]\n'
+    for inside in ("macros", "models"):
+        (folder / inside).mkdir(parents=True, exist_ok=True)
+    (folder / "dbt_project.yml").write_text(project)
     for start in range(0, len(made), 8):
         text = "\n\n".join(macro.sql for macro in made[start : start + 8])
-        found[f"macros/macros_{start:04}.sql"] = text + "\n"
+        (folder / "macros" / f"macros_{start:04}.sql").write_text(text + "\n")
     for table in (*TABLES, "results"):
-        found[f"models/{package}_{table}.sql"] = Template(_TABLE).substitute(package=package)
-    return found
+        text = Template(_TABLE).substitute(package=package)
+        (folder / "models" / f"{package}_{table}.sql").write_text(text)
 
 
 OBSERVER: Final = "observer"

@@ -298,9 +298,7 @@ def _package(name: str, clones: Path, work: Path) -> str:
     into = work / "packages" / name.partition("@")[0].split("/")[-1]
     if name in MADE:
         shutil.rmtree(into, ignore_errors=True)
-        for path, text in made_packages.files(name, MADE[name]).items():
-            (into / path).parent.mkdir(parents=True, exist_ok=True)
-            (into / path).write_text(text)
+        made_packages.write(into, name, MADE[name])
     elif not into.exists():
         _checkout(clones, name, into)
         for file in _DOWNLOADS:

@@ -181,13 +181,13 @@ def run_runner(
     timeout: float,
     edges: Path | None = None,
     tests: bool = False,
-    jinja: bool = False,
 ) -> Run:
     """One run of ``peers/run_*.py``, which stops the clock before it normalises its edges."""
     command = [python, str(HERE / "peers" / runner), str(target)]
     if edges is not None:
         command += ["--edges", str(edges)]
-    command += ["--tests"] * tests + ["--jinja"] * jinja
+    if tests:
+        command.append("--tests")
     before = time.time()
     ours = python == sys.executable
     run, printed = measure(command, timeout, with_this_tree() if ours else environment())
@@ -281,7 +281,8 @@ def project_folder(size: str, adapter: str, seed: int) -> tuple[Path, dict[str, 
     """The artifacts of a size (a number of models, or a shape), written where they are not yet."""
     folder = WORK / "projects" / f"{adapter}-{size}-{seed}"
     stamp = folder / "generated.json"
-    source = hashlib.sha256((HERE / "generate.py").read_bytes()).hexdigest()
+    made_by = [(HERE / name).read_bytes() for name in ("generate.py", "made_packages.py")]
+    source = hashlib.sha256(b"".join(made_by)).hexdigest()
     if stamp.exists():
         told: dict[str, Any] = json.loads(stamp.read_text())
         if told.pop("source") == source:

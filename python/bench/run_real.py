@@ -118,9 +118,7 @@ def bench(project: RealProject, folder: Path, python: str, repeat: int, timeout:
         return select("--base-ref", "HEAD", where=by_ref)
 
     steps = {
-        "floor": lambda: run_runner(
-            sys.executable, "run_floor.py", target / "head", timeout, jinja=True
-        ),
+        "floor": lambda: run_runner(sys.executable, "run_floor.py", target / "head", timeout),
         "analysis": lambda: run_runner(sys.executable, "run_ripple.py", target / "head", timeout),
         "dbt ls": lambda: command(listing, env)[0],
         "select": lambda: select(*state, "target/head", where=env),
