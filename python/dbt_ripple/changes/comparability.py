@@ -10,7 +10,7 @@ from dbt_ripple.artifacts.project import CUSTOM_ENVIRONMENT, WITH_SQL
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
 from dbt_ripple.graph.introspection import Introspection
@@ -69,11 +69,10 @@ def _unseen_order(base: Project, context: ProjectContext) -> list[Reason]:
     for node in head.nodes.values():
         if node.resource_type in WITH_SQL or node.resource_type == "seed":
             run |= macros.run_by(kind_of(node))
-            run |= (
-                macros.closure(config_fingerprints.hook_macros(node)) if hooks_of(node) else set()
-            )
+            for _, sql in config_fingerprints.own_hooks(node):
+                run |= config_fingerprints.run_by_hook(sql, node)
     for hook in head.of_type("operation"):
-        run |= macros.closure(macros.named_in(hook.raw_code))
+        run |= config_fingerprints.run_by_hook(hook.raw_code, hook)
     named = {dispatched(macros.macros[u].name) for u in run & macros.in_order}
     return [Code.MACRO_ORDER_UNSEEN(names=sorted(named))] if named else []
 

@@ -373,6 +373,13 @@ class ConfigFingerprints:
             if self.hook_reader.of(sql, node.package_name).may_change(node)
         ]
 
+    def run_by_hook(self, sql: str, node: Node) -> set[str]:
+        """The macros that a hook of a node may run, by unique_id."""
+        done = self.hook_reader.of(sql, node.package_name)
+        if done.because is None:
+            return {*done.called}
+        return {*self.macros.closure(self.macros.named_in(sql))}
+
     def hook_macros(self, node: Node) -> list[str]:
         """The user's macros that the node's hooks call which may change its relation."""
         return self.macros.named_in(" ".join(sql for _, sql in self.own_hooks(node)))
