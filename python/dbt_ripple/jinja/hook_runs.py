@@ -17,7 +17,7 @@ from jinja2.utils import missing
 
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
-from dbt_ripple.jinja.evaluate import CannotTellError, Named, Runner, return_
+from dbt_ripple.jinja.evaluate import CannotTellError, Named, ReadByName, Runner, return_
 from dbt_ripple.jinja.text import pieces
 from dbt_ripple.jinja.unknown import TOO_MANY, Unknown, UnknownEnvironment
 
@@ -206,9 +206,10 @@ class HookRunner(Runner):
         self._known: set[str] = set()
         self._read: set[Place] = set()
 
-    def run(self, text: str, package: str) -> HookRun:
-        """What a text of a package runs."""
-        for self.brief_below in _DEPTHS:
+    def run(self, text: str, package: str, *, output: bool = True) -> HookRun:
+        """What a text of a package runs, and what it gives; without ``output`` that does not matter."""
+        for self.brief_below in _DEPTHS if output else (0,):
+            self.env.run.brief = self.brief_below < _DEPTHS[0]
             run = self._run(text, package)
             if run.because != TOO_MANY:
                 break
@@ -288,10 +289,14 @@ class HookRunner(Runner):
         if macro.unique_id not in self.may_run() and not any(functions):
             self._skipped.add(macro.unique_id)
             return Unknown(self.env.run)
+        silent = True
         for _ in self.env.run.apart():
             with suppress(_PathEndsError):
-                of(*args, **kwargs)
-        return Unknown(self.env.run)
+                given = of(*args, **kwargs)
+                silent = silent and (
+                    given is None or (isinstance(given, str) and not given.strip())
+                )
+        return "" if silent else Unknown(self.env.run)
 
     def resolved(self, name: str, package: str) -> Any:
         """What a name means in a package; `missing` where that is not known."""
@@ -316,7 +321,7 @@ class HookRunner(Runner):
             case "this":
                 return self.relation(THIS)
             case "ref" | "source":
-                return self._named(name)
+                return _Reference(self, name)
             case "return":
                 return return_
             case "exceptions":
@@ -340,14 +345,12 @@ class HookRunner(Runner):
     def _target(self) -> Any:
         return _Target(self._values["target"], self.adapter)
 
-    def _named(self, kind: str) -> Any:
-        def named(*args: Any, **_: Any) -> Any:
-            texts = [arg for arg in args if isinstance(arg, str)]
-            if not texts or any(map(MARK.search, texts)):
-                return Unknown(self.env.run)
-            return self.relation((kind, *texts))
-
-        return named
+    def named(self, kind: str, *args: Any) -> Any:
+        """The relation that ``ref`` or ``source`` is asked for."""
+        texts = [arg for arg in args if isinstance(arg, str)]
+        if not texts or any(map(MARK.search, texts)):
+            return Unknown(self.env.run)
+        return self.relation((kind, *texts))
 
     def created(self, *_: Any, identifier: Any = None, sure: bool = True, **__: Any) -> Any:
         """The relation that is called so, wherever it is."""
@@ -408,6 +411,20 @@ class _Target(Unknown):
         return self.adapter if name == "type" else super().part(name)
 
 
+class _Reference(ReadByName):
+    """``ref`` or ``source``."""
+
+    def __init__(self, runner: HookRunner, kind: str) -> None:
+        self._runner, self._kind = runner, kind
+
+    def __call__(self, *args: Any, **_: Any) -> Any:
+        return self._runner.named(self._kind, *args)
+
+    def part(self, name: str) -> Any:
+        """What it knows of the project: values."""
+        return Unknown(self._runner.env.run)
+
+
 class _Exceptions(Named):
     """``exceptions``: what it has ends the run, but its warnings."""
 
@@ -457,6 +474,8 @@ class _Adapter(Named):
         match name:
             case "dispatch":
                 return self._dispatch
+            case "config":
+                return Unknown(runner.env.run)
             case "execute":
                 return runner._run_query
             case "type":
