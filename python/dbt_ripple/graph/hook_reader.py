@@ -143,7 +143,7 @@ class HookReader:
 
     def of(self, text: str, package: str, *, output: bool = True) -> HookEffects:
         """What a text of a package does; without ``output`` only what its Jinja runs."""
-        shared = with_any_literal(text)
+        shared = with_any_literal(text) if output else text
         if shared != text:
             # Many nodes have one hook but for a string: what it does with any does for all of them.
             done = self._of(shared, package, output)
@@ -159,7 +159,7 @@ class HookReader:
             effects = self._effects[key] = kept_by(
                 HookEffects,
                 (b"hook", repr(key).encode("utf-8", "surrogatepass"), self._everything),
-                lambda: self._read(self._runner.run(text, package), text, output),
+                lambda: self._read(self._runner.run(text, package, output=output), text, output),
             )
         return effects
 

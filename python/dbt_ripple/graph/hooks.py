@@ -58,7 +58,7 @@ _RUNS: Final = re.compile(
     r"\b(?:run_query|statement|execute|drop_relation\w*|truncate_relation|rename_relation)\b"
 )
 _WRITES: Final = re.compile(
-    r"\b(?:insert|update|delete|merge|truncate\w*|copy|create|replace|drop\w*|rename\w*|alter|set)\b",
+    r"\b(?:insert|update|delete|merge|truncate\w*|copy|create|drop\w*|rename\w*|alter|replace\s+(?:into|table))\b",
     re.I,
 )
 """Words without which no text runs a statement of its own, or writes by it."""

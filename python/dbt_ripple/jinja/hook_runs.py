@@ -17,7 +17,7 @@ from jinja2.utils import missing
 
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
-from dbt_ripple.jinja.evaluate import CannotTellError, Named, Runner, return_
+from dbt_ripple.jinja.evaluate import CannotTellError, Named, ReadByName, Runner, return_
 from dbt_ripple.jinja.text import pieces
 from dbt_ripple.jinja.unknown import TOO_MANY, Unknown, UnknownEnvironment
 
@@ -78,9 +78,6 @@ THIS: Final = ("this",)
 Place = tuple[str, ...]
 """A relation: `THIS`; ``ref`` or ``source`` and what these are given; ``named`` and a name."""
 
-
-_FEW: Final = 4
-"""Texts of which a macro may give one, each of which is then gone on with."""
 
 _ANY_LITERAL: Final = "any_literal_of_the_hook"
 
@@ -209,9 +206,10 @@ class HookRunner(Runner):
         self._known: set[str] = set()
         self._read: set[Place] = set()
 
-    def run(self, text: str, package: str) -> HookRun:
-        """What a text of a package runs."""
-        for self.brief_below in _DEPTHS:
+    def run(self, text: str, package: str, *, output: bool = True) -> HookRun:
+        """What a text of a package runs, and what it gives; without ``output`` that does not matter."""
+        for self.brief_below in _DEPTHS if output else (0,):
+            self.env.run.brief = self.brief_below < _DEPTHS[0]
             run = self._run(text, package)
             if run.because != TOO_MANY:
                 break
@@ -286,7 +284,7 @@ class HookRunner(Runner):
     ) -> Any:
         """Run a macro apart from what is around it, if it can run a statement at all.
 
-        What it gives is known where all its ways give the same text, or one of a few.
+        What it gives is known where none of its ways gives anything.
         """
         functions = (
             g for g in (*args, *kwargs.values()) if callable(g) and not isinstance(g, Unknown)
@@ -294,18 +292,14 @@ class HookRunner(Runner):
         if macro.unique_id not in self.may_run() and not any(functions):
             self._skipped.add(macro.unique_id)
             return Unknown(self.env.run)
-        results: list[Any] = []
+        silent = True
         for _ in self.env.run.apart():
             with suppress(_PathEndsError):
-                results.append(of(*args, **kwargs))
-        if not results:
-            raise _PathEndsError
-        if not all(isinstance(result, str) for result in results):
-            return Unknown(self.env.run)
-        texts = list(dict.fromkeys(text if text.strip() else "" for text in results))
-        if len(texts) > _FEW or any(map(MARK.search, texts)):
-            return Unknown(self.env.run)
-        return texts[self.env.run.choose(Unknown(self.env.run), len(texts)) if texts[1:] else 0]
+                given = of(*args, **kwargs)
+                silent = silent and (
+                    given is None or (isinstance(given, str) and not given.strip())
+                )
+        return "" if silent else Unknown(self.env.run)
 
     def resolved(self, name: str, package: str) -> Any:
         """What a name means in a package; `missing` where that is not known."""
@@ -355,7 +349,7 @@ class HookRunner(Runner):
         return _Target(self._values["target"], self.adapter)
 
     def named(self, kind: str, *args: Any) -> Any:
-        """The relation that a ``ref`` or ``source`` means."""
+        """The relation that ``ref`` or ``source`` is asked for."""
         texts = [arg for arg in args if isinstance(arg, str)]
         if not texts or any(map(MARK.search, texts)):
             return Unknown(self.env.run)
@@ -431,6 +425,20 @@ class _Target(Unknown):
         return self.adapter if name == "type" else super().part(name)
 
 
+class _Reference(ReadByName):
+    """``ref`` or ``source``."""
+
+    def __init__(self, runner: HookRunner, kind: str) -> None:
+        self._runner, self._kind = runner, kind
+
+    def __call__(self, *args: Any, **_: Any) -> Any:
+        return self._runner.named(self._kind, *args)
+
+    def part(self, name: str) -> Any:
+        """What it knows of the project: values."""
+        return Unknown(self._runner.env.run)
+
+
 class _Exceptions(Named):
     """``exceptions``: what it has ends the run, but its warnings."""
 
@@ -480,6 +488,8 @@ class _Adapter(Named):
         match name:
             case "dispatch":
                 return self._dispatch
+            case "config":
+                return Unknown(runner.env.run)
             case "execute":
                 return runner._run_query
             case "type":

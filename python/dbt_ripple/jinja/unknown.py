@@ -87,11 +87,17 @@ class Unknown:
 
 
 class Run:
-    """All that is chosen while a text is run, over and over until each way has been taken."""
+    """All that is chosen while a text is run, over and over until each way has been taken.
+
+    Attributes:
+        brief: whether one round of a loop stands for all of them, so that nothing is known in it of what
+            namespaces hold.
+    """
 
     def __init__(self) -> None:
         self.steps = 0
         self.loops = 0
+        self.brief = False
         self._script: list[list[int]] = []
         self.begin()
 
@@ -237,8 +243,10 @@ class Rounds:
 
     def __iter__(self) -> Iterator[Any]:
         before = {id(n): dict(n._Namespace__attrs) for n in self.run.namespaces}
+        if self.run.brief:  # one round stands for all
+            before = {of: {} for of in before}
         for i, item in enumerate(self.items):
-            if i:
+            if i or self.run.brief:
                 self.run.forget(before)  # more rounds may change further what these have
             self.at, self.of_round = i, Unknown(self.run)
             self.run.loops += 1
@@ -256,6 +264,8 @@ class _InLoop(ReadByName):
     def part(self, name: str) -> Any:
         """What is known of the loop: where it is, and that a first round is not the last of two."""
         rounds = self.rounds
+        if rounds.run.brief:
+            return rounds.run.part_of(self.of_round, name)
         if name == "first":
             return rounds.at == 0
         if name == "last" and rounds.at == 0:
@@ -321,7 +331,7 @@ class UnknownEnvironment(Environment):
         """What a loop walks over; in each round it gives that many names a value, or one where none."""
         self.run.step()
         if isinstance(over, Unknown) or (isinstance(over, str) and MARK.search(over)):
-            rounds = self.run.choose(over, 3)
+            rounds = self.run.choose(over, 2 if self.run.brief else 3)
             over = Rounds(self.run, [Unknown(self.run) for _ in range(rounds)])
         elif self.run.has_grown(over):
             over = Rounds(self.run, list(over))

@@ -76,6 +76,7 @@ def given(text: str, package: str = "p") -> list[str]:
         ("{% set ns = namespace(q='a') %}{% for r in [1, 2] %}{% set ns.q = ns.q ~ r %}{% endfor %}{{ ns.q }}", ["a12"]),
         ("{{ api.Relation.create(schema='s', identifier='b') }}", ["__relation0__"]),
         ("{{ this.incorporate(path={'identifier': 'b'}) }} {{ this.render() }}", ["__relation1__ __relation0__"]),
+        ("{{ builtins.ref.config.name }} {{ adapter.config.quoting }}", ["__unknown__ __unknown__"]),
         ("{{ builtins.ref('b') }} {{ context['log_to']('b') }}", ["__relation0__ insert into b values (1)"]),
     ],
 )  # fmt: skip
