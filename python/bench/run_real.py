@@ -6,15 +6,15 @@ CLONES is a folder of git repositories (``owner/name``, ``owner+name`` or ``name
 projects of real_projects.py whose repositories are in it are put up below ``target/bench/real`` and
 compiled by dbt; the others are named and left out. Then, in turn, for each project:
 
-* ``floor``: sqlglot loads, tokenises and parses the models' SQL, jinja2 lexes macros and hooks;
-* ``analysis``: what ``dbt-ripple analyze --no-cache`` does, in one process. Both without imports;
+* ``floor``: load, tokenise and parse the models' SQL by sqlglot, lex macros and hooks by jinja2;
+* ``analysis``: what ``dbt-ripple analyze --no-cache`` does, in one process;
 * ``dbt ls``: ``dbt -q ls --select state:modified+ --state``, its partial parse warm;
 * ``select``: ``dbt-ripple select --state``, base and head analysed before;
 * ``compile``: ``dbt compile`` with nothing parsed before, twice;
 * ``first``: ``dbt-ripple select --base-ref HEAD``, nothing in the cache and nothing parsed;
 * ``again``: the same once more.
 
-What is measured goes to ``bench/results``; ``--write`` renders all that is there into
+Ratios are of CPU seconds, those of started processes included: see `run.real_ratios`. What is measured goes to ``bench/results``; ``--write`` renders all that is there into
 BENCHMARKS.md, as ``run.py --write`` does. ``--check`` ends with 1 if a ratio is above its limit.
 """
 
