@@ -110,7 +110,7 @@ bench: install  ## Measure the analysis against the floor and the peers, and the
 	$(BIN)/python python/bench/run_collect.py --events 10000 --write
 
 bench-real: install  ## Measure on public projects whose clones lie in CLONES, and on our shop; writes BENCHMARKS.md.
-	$(BIN)/python python/bench/run_real.py "$(CLONES)" --write $(TOOK)
+	$(BIN)/python python/bench/run_real.py $(if $(CLONES),"$(CLONES)") --write $(TOOK)
 
 format: install  ## Format the code.
 	$(BIN)/ruff format python
