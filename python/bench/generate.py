@@ -1051,8 +1051,9 @@ def generate(
             write(_with_jinja(_model(model, adapter), done.models))
             for test in tests:
                 write(test)
-        for at in range(round(done.models * _SEEDS)):
-            relation, entry = _seed(at, adapter)
+        others = [_seed(at, adapter) for at in range(round(done.models * _SEEDS))]
+        others += [_table_of_package(table, adapter) for table in made_packages.TABLES]
+        for relation, entry in others if shape == "project" else ():
             columns[relation.unique_id] = relation
             write(entry)
         for operation in _operations(adapter):
@@ -1467,6 +1468,21 @@ def _operations(adapter: str) -> Iterator[dict[str, Any]]:
             "index": 0,
         }
         yield _with_jinja(entry, 1)
+
+
+def _table_of_package(table: str, adapter: str) -> tuple[Relation, dict[str, Any]]:
+    """A table that the observer fills by a hook, and that nothing of the project reads."""
+    name = f"{OBSERVER}_{table}"
+    prefix = f"{CATALOG}." if adapter == "databricks" else ""
+    columns = [Column(column, "str") for column in made_packages.COLUMNS]
+    unique_id, reference = f"model.{OBSERVER}.{name}", f"{prefix}{OBSERVER}.{name}"
+    relation = Relation(unique_id, name, OBSERVER, reference, "", columns, depth=1)
+    listed = ",\n    ".join(f"cast(null as string) as {column.name}" for column in columns)
+    model = Model(relation, f"select\n    {listed}\nwhere 1 = 0", [], OBSERVER, "incremental")
+    entry = _model(model, adapter) | {"package_name": OBSERVER}
+    hooks = made_packages.hooks_of(OBSERVER, table)
+    entry["config"]["post-hook"] = [{"sql": h, "transaction": True, "index": None} for h in hooks]
+    return relation, _with_jinja(entry, 1)
 
 
 def _seed(at: int, adapter: str) -> tuple[Relation, dict[str, Any]]:
