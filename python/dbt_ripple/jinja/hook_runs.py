@@ -401,17 +401,6 @@ class HookRunner(Runner):
         return call
 
 
-class _Reference(Named):
-    """``ref`` or ``source``."""
-
-    def __init__(self, runner: HookRunner, kind: str) -> None:
-        super().__init__(kind, {"config": Unknown(runner.env.run, "config")})
-        self._runner, self._kind = runner, kind
-
-    def __call__(self, *args: Any, **_: Any) -> Any:
-        return self._runner.named(self._kind, *args)
-
-
 class _Target(Unknown):
     """``target``, of which the type is known."""
 
