@@ -317,6 +317,17 @@ class ConfigFingerprints:
         # Macros that walk over ``graph`` are taken to read every word of theirs and of the hook that
         # calls them. Most words are no property of any node, and hooks that differ by them read the same.
         reads = reads.limited_to(names)
+        if reads.everything:
+            return self._of_each(reads, types, nodes)
+        # Each property by itself, as most of what reads one reads others that are asked for, too.
+        single = [Reads(names=frozenset({name})) for name in sorted(reads.names)]
+        single += [Reads(parts=frozenset({part})) for part in sorted(reads.parts)]
+        return digest(*(self._of_each(each, types, nodes) for each in single))
+
+    def _of_each(
+        self, reads: Reads, types: frozenset[str] | None, nodes: list[tuple[str, Node]]
+    ) -> bytes:
+        """A fingerprint of what is read of each of these nodes."""
         fingerprint = self._of_all_nodes.get((reads, types))
         if fingerprint is None:
             fingerprint = digest(*(repr((u, read_of(node, reads))).encode() for u, node in nodes))

@@ -6,7 +6,6 @@ The tree is walked once a text. What cannot be parsed is taken for anything (`Fa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
 import msgspec
@@ -411,7 +410,7 @@ class Argument(NamedTuple):
     by_target: bool
 
 
-@lru_cache(maxsize=4096)
+@kept(tuple[Argument, ...])
 def configured(text: str) -> tuple[Argument, ...]:
     """What the calls of ``config`` in a text are given: each argument by name, and each call as a whole.
 

@@ -418,17 +418,17 @@ def test_hooks_that_differ_by_words_read_all_nodes_once(monkeypatch: pytest.Monk
         config = {"post-hook": [{"sql": hook}]}
         nodes.append(node(f"model.p.m{i}", "select 1 as id", config=config))
     of = project(*nodes, macros=[*DBT, INSERTS, ROWS_OF, LINE])
-    read: list[str] = []
+    read: list[tuple[str, Reads]] = []
 
     def reading(one: Node, reads: Reads) -> list[Any]:
-        read.append(one.unique_id)
+        read.append((one.unique_id, reads))
         return read_of(one, reads)
 
     monkeypatch.setattr(config_fingerprints, "read_of", reading)
     context = ConfigFingerprints(of, Macros(of))
     assert all(context.of(one) for one in nodes)
-    # Each of them for itself, and all of them once for all.
-    assert len(nodes) <= len(read) <= 2 * len(nodes)
+    # Each property of each node once for all of them.
+    assert len(nodes) <= len(read) == len(set(read))
 
 
 def test_what_no_node_has_is_not_read() -> None:
