@@ -4,6 +4,8 @@ What is guaranteed: the same arguments and seed write the same bytes; every mode
 Spark SQL against the columns of its parents, and the catalog lists those columns; models come in
 the layers, shapes and sizes of real projects (2-4 KB of compiled SQL a model, as CTE stacks).
 Nothing is kept in memory but names and columns, so 10,000 models are written in a minute.
+Macros and hooks are as many, and as hard to read, as in real projects: 500 of dbt's, those of two
+packages (made_packages.py), hooks of models, seeds and runs.
 
     python bench/generate.py --models 1000 target/bench/1000
 
@@ -17,11 +19,18 @@ import argparse
 import hashlib
 import json
 import random
+import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import made_packages
+from made_packages import OBSERVER, UPLOADER
 
 PROJECT: Final = "bench"
 CATALOG: Final = "main"
@@ -1022,6 +1031,14 @@ def generate(
         out.write('{"metadata": ' + json.dumps(_metadata("manifest/v12", adapter)))
         out.write(', "nodes": {')
         glue = ""
+
+        def write(entry: dict[str, Any]) -> None:
+            nonlocal glue
+            unique_id = entry["unique_id"]
+            out.write(f"{glue}{json.dumps(unique_id)}: {json.dumps(entry)}")
+            glue = ", "
+            parents[unique_id] = entry["depends_on"]["nodes"]
+
         for model in getattr(builder, shape)():
             relation = model.relation
             columns[relation.unique_id] = relation
@@ -1029,13 +1046,18 @@ def generate(
             done.columns += len(relation.columns)
             done.sql_bytes += len(model.sql)
             done.depth = max(done.depth, relation.depth)
-            entries = [(relation.unique_id, _model(model, adapter))]
             tests = _tests(rng, model, tests_per_model, adapter)
             done.tests += len(tests)
-            for unique_id, entry in (*entries, *tests):
-                out.write(f"{glue}{json.dumps(unique_id)}: {json.dumps(entry)}")
-                glue = ", "
-                parents[unique_id] = entry["depends_on"]["nodes"]
+            write(_with_jinja(_model(model, adapter), done.models))
+            for test in tests:
+                write(test)
+        others = [_seed(at, adapter) for at in range(round(done.models * _SEEDS))]
+        others += [_table_of_package(table, adapter) for table in made_packages.TABLES]
+        for relation, entry in others if shape == "project" else ():
+            columns[relation.unique_id] = relation
+            write(entry)
+        for operation in _operations(adapter):
+            write(operation)
         out.write('}, "sources": {')
         glue = ""
         for source in builder.sources:
@@ -1050,7 +1072,7 @@ def generate(
             for parent in above:
                 children.setdefault(parent, []).append(unique_id)
         rest: dict[str, Any] = {
-            "macros": dict(_macros()),
+            "macros": {macro["unique_id"]: macro for macro in _macros()},
             "docs": {},
             "exposures": {},
             "metrics": {},
@@ -1247,7 +1269,7 @@ _TESTS: Final = {
 
 def _tests(
     rng: random.Random, model: Model, per_model: float, adapter: str
-) -> list[tuple[str, dict[str, Any]]]:
+) -> list[dict[str, Any]]:
     relation = model.relation
     tests = []
     count = int(per_model) + (rng.random() < per_model % 1)
@@ -1304,7 +1326,7 @@ def _tests(
                 "namespace": None,
             },
         }
-        tests.append((unique_id, entry))
+        tests.append(entry)
     return tests
 
 
@@ -1350,8 +1372,42 @@ def _source(source: Relation, adapter: str) -> dict[str, Any]:
 _MACRO_COUNT: Final = 500
 """As many as dbt and an adapter bring along."""
 
+PACKAGES: Final = {OBSERVER: 1_000, UPLOADER: 200}
+"""Packages, and how many macros each has."""
 
-def _macros() -> Iterator[tuple[str, dict[str, Any]]]:
+_HOOKS: Final = (
+    "grant select on {{ this }} to reporter",
+    "analyze table {{ this }} compute statistics",
+    "{% if target.name == 'prod' %}optimize {{ this }}{% endif %}",
+    "delete from {{ this }} where {{ observer.setting('expired', '1 = 0') }}",
+    "{{ observer.load_seed('models', this.name ~ '.csv') }}",
+)
+_SEEDS: Final = 0.15
+"""Seeds for each model: lists of codes, which a hook fills from a bucket."""
+
+
+def _macro(package: str, name: str, sql: str, calls: Iterable[str] = ()) -> dict[str, Any]:
+    return {
+        "name": name,
+        "resource_type": "macro",
+        "package_name": package,
+        "path": f"macros/{name}.sql",
+        "original_file_path": f"macros/{name}.sql",
+        "unique_id": f"macro.{package}.{name}",
+        "macro_sql": sql,
+        "depends_on": {"macros": [f"macro.{package}.{called}" for called in calls]},
+        "description": "",
+        "meta": {},
+        "config": {"meta": {}, "docs": _DOCS},
+        "docs": _DOCS,
+        "patch_path": None,
+        "arguments": [],
+        "created_at": _CREATED,
+        "supported_languages": None,
+    }
+
+
+def _macros() -> Iterator[dict[str, Any]]:
     rng = random.Random("macros")
     named = ["is_incremental", "get_where_subquery", *(f"test_{t}" for t in _TESTS)]
     named += [f"macro_{i:03}" for i in range(_MACRO_COUNT - len(named))]
@@ -1360,28 +1416,94 @@ def _macros() -> Iterator[tuple[str, dict[str, Any]]]:
             f"    {{%- set {rng.choice(_STRINGS)} = {rng.choice(_NUMBERS)} -%}}"
             for _ in range(rng.randint(4, 30))
         )
-        unique_id = f"macro.dbt.{name}"
-        yield (
-            unique_id,
-            {
-                "name": name,
-                "resource_type": "macro",
-                "package_name": "dbt",
-                "path": f"macros/{name}.sql",
-                "original_file_path": f"macros/{name}.sql",
-                "unique_id": unique_id,
-                "macro_sql": f"{{% macro {name}() %}}\n{lines}\n{{% endmacro %}}",
-                "depends_on": {"macros": []},
-                "description": "",
-                "meta": {},
-                "config": {"meta": {}, "docs": _DOCS},
-                "docs": _DOCS,
-                "patch_path": None,
-                "arguments": [],
-                "created_at": _CREATED,
-                "supported_languages": None,
-            },
-        )
+        yield _macro("dbt", name, f"{{% macro {name}() %}}\n{lines}\n{{% endmacro %}}")
+    for package, count in PACKAGES.items():
+        for made in made_packages.macros(package, count):
+            yield _macro(package, *made)
+
+
+def _with_jinja(entry: dict[str, Any], at: int) -> dict[str, Any]:
+    """The node as real projects have it: a setting of a package in two of three, a hook in some."""
+    if entry["resource_type"] == "seed" or at % 12 == 0:
+        hook = _HOOKS[at // 12 % len(_HOOKS)]
+        if entry["resource_type"] == "seed":
+            hook = f"{{{{ observer.load_seed('codes', '{entry['name']}.csv') }}}}"
+        sql = {"sql": hook, "transaction": True, "index": None}
+        entry["config"] = entry["config"] | {"post-hook": [sql]}
+    if entry["resource_type"] == "model" and at % 3:
+        getter = _GETTERS[at % len(_GETTERS)]
+        entry["raw_code"] = f"{{%- set limit = observer.{getter}() -%}}\n{entry['raw_code']}"
+    texts = [entry["raw_code"], *(hook["sql"] for hook in entry["config"]["post-hook"])]
+    called = sorted(set(_OF_PACKAGE.findall(" ".join(texts))))
+    entry["depends_on"]["macros"] += [f"macro.{package}.{name}" for package, name in called]
+    return entry
+
+
+_GETTERS: Final = sorted(
+    m.name for m in made_packages.macros(OBSERVER, PACKAGES[OBSERVER]) if m.name.startswith("get_")
+)
+_OF_PACKAGE: Final = re.compile(rf"\b({'|'.join(PACKAGES)})\.(\w+)")
+
+
+def _operations(adapter: str) -> Iterator[dict[str, Any]]:
+    """Hooks of the run: those that the observer brings along, and the project's own."""
+    for package, when, call in (
+        (OBSERVER, "start", "on_run_start()"),
+        (OBSERVER, "end", "on_run_end()"),
+        (UPLOADER, "end", "upload_all(results)"),
+    ):
+        owner = PROJECT if package == UPLOADER else package
+        name = f"{owner}-on-run-{when}-0"
+        entry = _node(f"operation.{owner}.{name}", "operation", name, f"hooks/{name}.sql", adapter)
+        entry |= {
+            "package_name": owner,
+            "original_file_path": "./dbt_project.yml",
+            "tags": [f"on-run-{when}"],
+            "config": _config("view"),
+            "relation_name": None,
+            "raw_code": f"{{{{ {package}.{call} }}}}",
+            "compiled_code": "",
+            "refs": [],
+            "depends_on": {"macros": [], "nodes": []},
+            "index": 0,
+        }
+        yield _with_jinja(entry, 1)
+
+
+def _table_of_package(table: str, adapter: str) -> tuple[Relation, dict[str, Any]]:
+    """A table that the observer fills by a hook, and that nothing of the project reads."""
+    name = f"{OBSERVER}_{table}"
+    prefix = f"{CATALOG}." if adapter == "databricks" else ""
+    columns = [Column(column, "str") for column in made_packages.COLUMNS]
+    unique_id, reference = f"model.{OBSERVER}.{name}", f"{prefix}{OBSERVER}.{name}"
+    relation = Relation(unique_id, name, OBSERVER, reference, "", columns, depth=1)
+    listed = ",\n    ".join(f"cast(null as string) as {column.name}" for column in columns)
+    model = Model(relation, f"select\n    {listed}\nwhere 1 = 0", [], OBSERVER, "incremental")
+    entry = _model(model, adapter) | {"package_name": OBSERVER}
+    hooks = made_packages.hooks_of(OBSERVER, table)
+    entry["config"]["post-hook"] = [{"sql": h, "transaction": True, "index": None} for h in hooks]
+    return relation, _with_jinja(entry, 1)
+
+
+def _seed(at: int, adapter: str) -> tuple[Relation, dict[str, Any]]:
+    """A list of codes: its file has the header, a hook brings the rows."""
+    name = f"{_ENTITIES[at % len(_ENTITIES)]}_codes_{at}"
+    prefix = f"{CATALOG}." if adapter == "databricks" else ""
+    columns = [Column("code", "str"), Column("label", "str"), Column("valid_from", "date")]
+    relation = Relation(
+        f"seed.{PROJECT}.{name}", name, "codes", f"{prefix}codes.{name}", "", columns
+    )
+    entry = _node(relation.unique_id, "seed", name, f"{name}.csv", adapter)
+    entry |= {
+        "schema": relation.schema,
+        "original_file_path": f"seeds/{name}.csv",
+        "config": _config("seed") | {"column_types": {"code": "string"}, "quote_columns": None},
+        "relation_name": relation.reference,
+        "raw_code": "",
+        "root_path": None,
+        "depends_on": {"macros": [], "nodes": []},
+    }
+    return relation, _with_jinja(entry, at)
 
 
 def _catalog_entry(relation: Relation, adapter: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from string import Template
 from typing import Final, NamedTuple
 
@@ -23,6 +24,10 @@ TABLES: Final = tuple(
     "models tests sources seeds snapshots exposures metrics columns groups".split()
 )
 """What a package writes to: a table of its own for each."""
+COLUMNS: Final = tuple(
+    "unique_id name alias checksum materialized tags owner parents path generated_at invocation_id".split()
+)
+"""The columns of each of these tables, in the order in which `flat_*` lists their values."""
 
 _WORDS: Final = (
     "anomaly freshness volume schema baseline threshold bucket window score alert owner metric "
@@ -120,7 +125,7 @@ _CORE: Final = """
 _UPLOAD: Final = """
 {% macro upload_$table(relation) -%}
     {% set rows = [] %}
-    {% set listed = graph.nodes.values() | selectattr('resource_type', '==', '$table'[:-1]) | list %}
+    {% set listed = graph.get('nodes', {}).values() | selectattr('resource_type', '==', '$table'[:-1]) | list %}
     {% for node in listed + (graph.get('$table', {}).values() | list) %}
         {% do rows.append($package.flat_$table(node).values() | list) %}
     {% endfor %}
@@ -128,12 +133,13 @@ _UPLOAD: Final = """
 {%- endmacro %}
 {% macro flat_$table(node) -%}
     {% set config = node.get('config', {}) %}
+    {% set most = [$called] | map('int', 0) | max %}
     {% set flat = {
         'unique_id': node.get('unique_id'), 'name': node.get('name'), 'alias': node.get('alias'),
         'checksum': node.get('checksum') | string, 'materialized': config.get('materialized'),
         'tags': config.get('tags', []) | join(','), 'owner': config.get('meta', {}).get('owner'),
         'parents': node.get('depends_on', {}).get('nodes', []) | length,
-        'path': node.get('original_file_path', '') | replace('\\\\', '/'),
+        'path': node.get('original_file_path', '') | truncate(most, true, '') | replace('\\\\', '/'),
         'generated_at': run_started_at.strftime('%Y-%m-%dT%H:%M:%S'), 'invocation_id': invocation_id,
     } %}
     {{ return(flat) }}
@@ -147,7 +153,7 @@ _FAMILIES: Final = (
     {{ return(adapter.dispatch('$name', '$package')(expression, other)) }}
 {%- endmacro %}
 {% macro default__$name(expression, other=none) -%}
-    {%- set parts = [] -%}
+    {%- set parts = ["'" ~ ($package.$callee() or '') ~ "'"] -%}
     {%- for part in [expression, other] if part is not none -%}
         {%- do parts.append("coalesce(cast(" ~ part ~ " as " ~ $package.type_text() ~ "), '$word')") -%}
     {%- endfor -%}
@@ -158,7 +164,7 @@ $variants""",
     """
 {% macro get_$name() -%}
     {% set defaults = {"$word": $number, "$other": '$number', 'list': ["a", 'b', "it's"]} %}
-    {% set given = $package.setting("$name", defaults["$word"]) %}
+    {% set given = $package.setting("$name", $package.$callee() or defaults["$word"]) %}
     {% if given is string and given | trim | lower in ('', 'none') %}
         {{ return(none) }}
     {% elif given is mapping %}
@@ -173,6 +179,7 @@ $variants""",
 {% macro $name(relation, column, where=none, days=$number) -%}
     {#- The $word of each day, and how far it is from the $other before. -#}
     {%- set bucket = dbt.date_trunc('day', column) -%}
+    {%- if $package.$callee() == 'week' -%}{%- set bucket = dbt.date_trunc("week", column) -%}{%- endif -%}
     with bucketed as (
         select {{ bucket }} as bucket_start, count(*) as $word,
             sum(case when {{ column }} is null then 1 else 0 end) as {{ "null" ~ '_count' }}
@@ -201,7 +208,7 @@ $variants""",
     # What a query of the warehouse found, as dictionaries.
     """
 {% macro find_$name(table) -%}
-    {% if not execute %}{{ return([]) }}{% endif %}
+    {% if not execute or not $package.$callee() %}{{ return([]) }}{% endif %}
     {% set found = [] %}
     {% call statement('$name', fetch_result=true) -%}
         select $word, $other from {{ $package.own_relation(table) }} where $word is not null
@@ -244,8 +251,8 @@ def macros(package: str, count: int, seed: int = 0) -> list[Macro]:
     rng = random.Random(f"{package}/{seed}")
     uploads = ", ".join(f"'{table}': {package}.upload_{table}" for table in TABLES)
     texts = [Template(_CORE).substitute(package=package, uploads="{" + uploads + "}")]
-    texts += [Template(_UPLOAD).substitute(package=package, table=table) for table in TABLES]
-    made = sum(len(_ONE.findall(text)) for text in texts)
+    getters = ["type_text"]
+    made = sum(len(_ONE.findall(text)) for text in (*texts, *[_UPLOAD] * len(TABLES)))
     while made < count:
         word, other = rng.sample(_WORDS, 2)
         fill = {
@@ -254,13 +261,21 @@ def macros(package: str, count: int, seed: int = 0) -> list[Macro]:
             "word": word,
             "other": other,
             "number": rng.randint(2, 90),
+            "callee": rng.choice(getters),
         }
         variants = "".join(
             Template(_VARIANT).substitute(fill, engine=engine)
             for engine in rng.sample(_ENGINES, rng.randint(1, len(_ENGINES)))
         )
         texts.append(Template(rng.choice(_FAMILIES)).substitute(fill, variants=variants))
-        made += len(_ONE.findall(texts[-1]))
+        found = _ONE.findall(texts[-1])
+        made += len(found)
+        getters += [name for _, name in found if name.startswith("get_")]
+    for table in TABLES:
+        called = ", ".join(
+            f"{package}.{name}()" for name in rng.sample(getters, min(len(getters), 12))
+        )
+        texts.append(Template(_UPLOAD).substitute(package=package, table=table, called=called))
     found = [
         (match[2] if match[1] == "macro" else f"test_{match[2]}", match[0])
         for text in texts
@@ -277,29 +292,38 @@ def _called(name: str, sql: str, package: str, names: set[str]) -> Iterator[str]
     return iter(sorted((called & names) - {name}))
 
 
-def files(package: str, count: int, seed: int = 0) -> dict[str, str]:
-    """The files of a package that dbt can install, by path. An observer brings its hooks along."""
+def hooks_of(package: str, table: str) -> list[str]:
+    """The post-hooks of a table of a package: an observer fills its own as soon as they are there."""
+    if package != OBSERVER or table not in TABLES:
+        return []
+    return [f"{{{{ {package}.upload_{table}(this) }}}}"]
+
+
+def write(folder: Path, package: str, count: int, seed: int = 0) -> None:
+    """Write a package that dbt can install. An observer brings its hooks along."""
     made = macros(package, count, seed)
     project = f"name: {package}\nversion: 1.0.0\nconfig-version: 2\n"
     project += f"models: {{{package}: {{+schema: {package}}}}}\n"
     if package == OBSERVER:
-        project += f'on-run-start: ["{{{{ {package}.on_run_start() }}}}"]\n'
-        project += f'on-run-end: ["{{{{ {package}.on_run_end() }}}}"]\n'
-    found = {"dbt_project.yml": project}
+        for when in ("start", "end"):
+            project += f'on-run-{when}: ["{{{{ {package}.on_run_{when}() }}}}"]\n'
+    for inside in ("macros", "models"):
+        (folder / inside).mkdir(parents=True, exist_ok=True)
+    (folder / "dbt_project.yml").write_text(project)
     for start in range(0, len(made), 8):
         text = "\n\n".join(macro.sql for macro in made[start : start + 8])
-        found[f"macros/macros_{start:04}.sql"] = text + "\n"
+        (folder / "macros" / f"macros_{start:04}.sql").write_text(text + "\n")
     for table in (*TABLES, "results"):
-        found[f"models/{package}_{table}.sql"] = Template(_TABLE).substitute(package=package)
-    return found
+        text = Template(_TABLE).substitute(columns=COLUMNS, hooks=hooks_of(package, table))
+        (folder / "models" / f"{package}_{table}.sql").write_text(text)
 
 
 OBSERVER: Final = "observer"
 UPLOADER: Final = "uploader"
 
-_TABLE: Final = """{{ config(materialized='incremental', full_refresh=false) }}
+_TABLE: Final = """{{ config(materialized='incremental', full_refresh=false, post_hook=$hooks) }}
 select
-{%- for name in $package.flat_models({}) %}
+{%- for name in $columns %}
     cast(null as {{ dbt.type_string() }}) as {{ name }}{{ ',' if not loop.last }}
 {%- endfor %}
 where 1 = 0

@@ -25,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import made_packages
 import yaml
+from run import ROOT as REPOSITORY
+from run import environment as plain
 
-REPOSITORY: Final = Path(__file__).parents[2]
 OURS: Final = "dbt_ripple"
 MADE: Final = {made_packages.OBSERVER: 1_100, made_packages.UPLOADER: 150}
 """Packages that made_packages.py makes, with how many macros: as many as the two it stands in for."""
@@ -212,12 +213,18 @@ PROJECTS: Final = (
 )
 
 
-def clone_of(clones: Path, name: str) -> Path | None:
+class PutUpError(Exception):
+    """A project cannot be put up; says why."""
+
+
+def clone_of(clones: Path | None, name: str) -> Path | None:
     """The git directory or checkout of a repository, in any of the usual layouts; None: not at hand."""
     owner, repository = name.partition("@")[0].split("/")
+    if clones is None:
+        return None
     for folder in (f"{owner}+{repository}", f"{owner}/{repository}", repository):
         for inside in ("", "repo", ".git"):
-            path = clones / folder / inside
+            path = clones.resolve() / folder / inside
             if (path / "HEAD").is_file() or (path / ".git").is_dir():
                 return path
     return None
@@ -227,12 +234,12 @@ def _cloned(project: RealProject) -> list[str]:
     return [n for n in (project.clone, *project.packages) if n not in (OURS, *MADE)]
 
 
-def missing(project: RealProject, clones: Path) -> list[str]:
+def missing(project: RealProject, clones: Path | None) -> list[str]:
     """Which repositories of the project are not at hand."""
     return [name for name in _cloned(project) if clone_of(clones, name) is None]
 
 
-def _head(clones: Path, name: str) -> tuple[str, str]:
+def _head(clones: Path | None, name: str) -> tuple[str, str]:
     """The git directory of ``owner/name[@branch]``, and the commit that is taken of it."""
     found = clone_of(clones, name)
     assert found is not None
@@ -242,10 +249,10 @@ def _head(clones: Path, name: str) -> tuple[str, str]:
         done = subprocess.run([*git, f"{ref}^{{commit}}"], capture_output=True, text=True)
         if done.returncode == 0:
             return str(found), done.stdout.strip()
-    raise SystemExit(f"{name}: the clone has no branch {branch}")
+    raise PutUpError(f"{name}: the clone has no branch {branch}")
 
 
-def _checkout(clones: Path, name: str, into: Path) -> None:
+def _checkout(clones: Path | None, name: str, into: Path) -> None:
     """The files of a commit, as a folder that knows nothing of where it came from.
 
     A file whose content the clone lacks (a large one of a partial clone) is left out.
@@ -282,25 +289,23 @@ def _checkout(clones: Path, name: str, into: Path) -> None:
 
 def _run(command: list[str], folder: Path, **environment: str) -> None:
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True
+        command, cwd=folder, env={**plain(), **environment}, capture_output=True, text=True
     )
     if done.returncode:
-        raise SystemExit(
+        raise PutUpError(
             f"{folder.name}: {' '.join(command)} ended with {done.returncode}\n"
             f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
         )
 
 
-def _package(name: str, clones: Path, work: Path) -> str:
+def _package(name: str, clones: Path | None, work: Path) -> str:
     """The folder of an installed package, without what it asks dbt to download."""
     if name == OURS:
         return str(REPOSITORY)
     into = work / "packages" / name.partition("@")[0].split("/")[-1]
     if name in MADE:
         shutil.rmtree(into, ignore_errors=True)
-        for path, text in made_packages.files(name, MADE[name]).items():
-            (into / path).parent.mkdir(parents=True, exist_ok=True)
-            (into / path).write_text(text)
+        made_packages.write(into, name, MADE[name])
     elif not into.exists():
         _checkout(clones, name, into)
         for file in _DOWNLOADS:
@@ -309,12 +314,12 @@ def _package(name: str, clones: Path, work: Path) -> str:
 
 
 def environment(project: RealProject) -> dict[str, str]:
-    """What a process needs beside the project: this checkout, and the stub without a warehouse."""
+    """The environment of its processes: with this checkout, and the stub where it has no warehouse."""
     stub = [] if project.adapter == "duckdb" else [str(Path(__file__).parent / "stub")]
-    return {"PYTHONPATH": os.pathsep.join([*stub, str(REPOSITORY / "python")])}
+    return {**plain(), "PYTHONPATH": os.pathsep.join([*stub, str(REPOSITORY / "python")])}
 
 
-def put_up(project: RealProject, clones: Path, work: Path, python: str) -> Path:
+def put_up(project: RealProject, clones: Path | None, work: Path, python: str) -> Path:
     """Check the project out, install and compile base and head, unless that is done.
 
     Args:
@@ -324,14 +329,14 @@ def put_up(project: RealProject, clones: Path, work: Path, python: str) -> Path:
         The dbt project's folder, absolute.
 
     Raises:
-        SystemExit: a command failed; says which, and its last lines.
+        PutUpError: a command failed; says which, and its last lines.
     """
     root = work / re.sub(r"[^a-z0-9_-]+", "-", project.name)
     folder = (root / project.folder).resolve()
     stamp = work / f"{root.name}.put-up"
-    heads = [_head(clones, name) for name in _cloned(project)]
-    made_of = repr((project, heads))
-    if stamp.exists() and stamp.read_text() == made_of:
+    made_of = repr((project, [_head(clones, name) for name in _cloned(project)]))
+    of_this_checkout = {OURS, *MADE} & {project.clone, *project.packages}
+    if not of_this_checkout and stamp.exists() and stamp.read_text() == made_of:
         return folder
     stamp.unlink(missing_ok=True)
     if project.clone == OURS:
@@ -359,19 +364,23 @@ def put_up(project: RealProject, clones: Path, work: Path, python: str) -> Path:
     )
     with (root / ".gitignore").open("a") as file:
         file.write("\ntarget/\nlogs/\ndbt_packages/\n")
-    dbt, env = str(Path(python).with_name("dbt")), environment(project)
-    _run([dbt, "deps", "--quiet"], folder, **env)
+    dbt = str(Path(python).with_name("dbt"))
     git = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.com"]
     _run([*git, "init", "--quiet"], root)
-    _run([*git, "add", "--all", "--force", "."], root)
+    _run(
+        [*git, "add", "--all", "--force", "."], root
+    )  # what a project ignores it may have all the same
+    _run([dbt, "deps", "--quiet"], folder, **environment(project))
+    _run([*git, "add", "--all"], root)
     _run([*git, "commit", "--quiet", "--message", "base"], root)
-    _run([dbt, "compile", "--target-path", "target/base"], folder, **env)
+    _run([dbt, "compile", "--target-path", "target/base"], folder, **environment(project))
     name, old, new = project.edit
     text = (folder / name).read_text()
-    assert text.count(old) == 1, f"{project.name}: {name} has {old!r} {text.count(old)} times"
+    if text.count(old) != 1:
+        raise PutUpError(f"{project.name}: {name} has {old!r} {text.count(old)} times, not once")
     (folder / name).write_text(text.replace(old, new))
     # Head starts from what base has parsed, as a CI runner with a cache does.
     shutil.copytree(folder / "target" / "base", folder / "target" / "head")
-    _run([dbt, "compile", "--target-path", "target/head"], folder, **env)
+    _run([dbt, "compile", "--target-path", "target/head"], folder, **environment(project))
     stamp.write_text(made_of)
     return folder

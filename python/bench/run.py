@@ -181,13 +181,13 @@ def run_runner(
     timeout: float,
     edges: Path | None = None,
     tests: bool = False,
-    jinja: bool = False,
 ) -> Run:
     """One run of ``peers/run_*.py``, which stops the clock before it normalises its edges."""
     command = [python, str(HERE / "peers" / runner), str(target)]
     if edges is not None:
         command += ["--edges", str(edges)]
-    command += ["--tests"] * tests + ["--jinja"] * jinja
+    if tests:
+        command.append("--tests")
     before = time.time()
     ours = python == sys.executable
     run, printed = measure(command, timeout, with_this_tree() if ours else environment())
@@ -281,7 +281,8 @@ def project_folder(size: str, adapter: str, seed: int) -> tuple[Path, dict[str, 
     """The artifacts of a size (a number of models, or a shape), written where they are not yet."""
     folder = WORK / "projects" / f"{adapter}-{size}-{seed}"
     stamp = folder / "generated.json"
-    source = hashlib.sha256((HERE / "generate.py").read_bytes()).hexdigest()
+    made_by = [(HERE / name).read_bytes() for name in ("generate.py", "made_packages.py")]
+    source = hashlib.sha256(b"".join(made_by)).hexdigest()
     if stamp.exists():
         told: dict[str, Any] = json.loads(stamp.read_text())
         if told.pop("source") == source:
@@ -655,14 +656,24 @@ REAL: Final = (
 def real_ratios(document: dict[str, Any]) -> list[float | None]:
     """The ratios of `REAL`, each the median over turns; None where one of the two was not measured.
 
-    The first is of CPU without start and imports, as `over`; the others are of wall time.
+    Of CPU, that of started processes too, which other work on the machine disturbs least; that of the
+    analysis without Python's start and imports, as in `over`.
     """
     ratios: list[float | None] = []
     for ours, other, _ in REAL:
         pairs = list(zip(*(document["runs"].get(name, ()) for name in (ours, other)), strict=False))
-        what = "work_cpu" if ours == "analysis" else "wall"
+        what = _measured(ours)
         ratios.append(statistics.median(a[what] / b[what] for a, b in pairs) if pairs else None)
     return ratios
+
+
+def _measured(ours: str) -> str:
+    return "work_cpu" if ours == "analysis" else "cpu"
+
+
+def _unmeasured(document: dict[str, Any], ours: str, other: str) -> str:
+    failures = document["failures"]
+    return str(failures.get(ours) or failures.get(other) or "not run")
 
 
 def too_slow(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -670,14 +681,13 @@ def too_slow(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
     for document in documents:
         for ratio, (ours, other, most) in zip(real_ratios(document), REAL, strict=True):
             if ratio is None:
-                why = document["failures"].get(ours) or document["failures"].get(other) or "not run"
-                yield f"{document['name']}: {ours}: {why}"
+                yield f"{document['name']}: {ours}: {_unmeasured(document, ours, other)}"
             elif ratio > most:
-                yield f"{document['name']}: {ours} takes {ratio:.2f} of {other}, at most {most}"
+                yield f"{document['name']}: {ours} takes {ratio:.2f} of {other}, at most {most:g}"
 
 
 def real_report(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """What run_real.py measured, the project that is farthest above its limits first."""
+    """What run_real.py measured: the project that is farthest above its limits first."""
 
     def worst(document: dict[str, Any]) -> float:
         of = zip(real_ratios(document), REAL, strict=True)
@@ -693,11 +703,10 @@ def real_report(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
         ]
         for ratio, (ours, other, most) in zip(real_ratios(document), REAL, strict=True):
             if ratio is None:
-                row.append(document["failures"].get(ours) or document["failures"].get(other, ""))
+                row.append(_unmeasured(document, ours, other))
                 continue
-            what = "work_cpu" if ours == "analysis" else "wall"
             took = (
-                seconds(statistics.median(run[what] for run in document["runs"][name]))
+                seconds(statistics.median(run[_measured(ours)] for run in document["runs"][name]))
                 for name in (ours, other)
             )
             mark = "**" if ratio > most else ""
@@ -705,9 +714,19 @@ def real_report(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
         found = answers.get("--state") or answers.get("--base-ref")
         row.append(f"{found['impacted_tests']:,} of {found['all_tests']:,}" if found else "")
         rows.append(row)
-    limits = [f"{ours} / {other} (at most {most:g})" for ours, other, most in REAL]
+    limits = [
+        f"{heading}, at most {most:g}" for heading, (*_, most) in zip(_REAL, REAL, strict=True)
+    ]
     yield from table(("", "models", "tests", "macros", "hooks", *limits, "tests selected"), rows)
-    yield ""
+
+
+_REAL: Final = (
+    "analysis / load, tokenise, parse",
+    "`select --state`, warm / `dbt ls`",
+    "`select --base-ref`, first / two `dbt compile`",
+    "again / `dbt ls`",
+)
+"""The headings of the ratios of `REAL`."""
 
 
 _SELECTION: Final = {
@@ -762,12 +781,33 @@ def page() -> str:
 
 
 BEGIN: Final = "<!-- what follows is written by `make bench`; edit above -->\n"
+REAL_BEGIN: Final = "<!-- written by `make bench-real` -->\n"
+REAL_END: Final = "<!-- end of what `make bench-real` writes -->\n"
+
+
+def real_table() -> str:
+    """The table of public projects: of all that run_real.py has left."""
+    documents = [json.loads(path.read_text()) for path in RESULTS.glob("real-*.json")]
+    if not documents:
+        return ""
+    dates = sorted({document["machine"]["date"] for document in documents})
+    turns = sorted({document["repeat"] for document in documents})
+    of = documents[0]["machine"]
+    about = (
+        f"Seconds of CPU, medians of {' to '.join(dict.fromkeys(map(str, (turns[0], turns[-1]))))} turns, "
+        f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, Python {of['python']}, sqlglot "
+        f"{of['sqlglot']}, {of['cores']} cores."
+    )
+    return "\n".join([about, "", *real_report(documents)]) + "\n"
 
 
 def write_page(text: str) -> None:
-    """Put the measured part into BENCHMARKS.md, below the part that people write."""
+    """Put what was measured into BENCHMARKS.md, around what people write."""
     head = PAGE.read_text(encoding="utf-8").partition(BEGIN)[0]
-    PAGE.write_text(f"{head}{BEGIN}\n{text}", encoding="utf-8")
+    before, _, rest = head.partition(REAL_BEGIN)
+    after = rest.partition(REAL_END)[2]
+    real = f"{REAL_BEGIN}\n{real_table()}\n{REAL_END}"
+    PAGE.write_text(f"{before}{real}{after}{BEGIN}\n{text}", encoding="utf-8")
 
 
 def main() -> None:

@@ -1,20 +1,20 @@
 """Times dbt_ripple on public dbt projects against sqlglot alone and against dbt, in turn.
 
-    python bench/run_real.py CLONES [--projects tuva,jaffle-shop] [--repeat 3] [--write]
+    python bench/run_real.py [CLONES] [--projects tuva,jaffle-shop] [--repeat 3] [--write]
 
 CLONES is a folder of git repositories (``owner/name``, ``owner+name`` or ``name``, bare or not). The
 projects of real_projects.py whose repositories are in it are put up below ``target/bench/real`` and
-compiled by dbt; the others are named and left out. Then, in turn, for each project:
+compiled by dbt; the others are named and left out. Our shop needs none. Then, in turn, for each project:
 
-* ``floor``: sqlglot loads, tokenises and parses the models' SQL, jinja2 lexes macros and hooks;
-* ``analysis``: what ``dbt-ripple analyze --no-cache`` does, in one process. Both without imports;
+* ``floor``: load, tokenise and parse the models' SQL by sqlglot, lex macros and hooks by jinja2;
+* ``analysis``: what ``dbt-ripple analyze --no-cache`` does, in one process;
 * ``dbt ls``: ``dbt -q ls --select state:modified+ --state``, its partial parse warm;
 * ``select``: ``dbt-ripple select --state``, base and head analysed before;
 * ``compile``: ``dbt compile`` with nothing parsed before, twice;
 * ``first``: ``dbt-ripple select --base-ref HEAD``, nothing in the cache and nothing parsed;
 * ``again``: the same once more.
 
-What is measured goes to ``bench/results``; ``--write`` renders all that is there into
+Ratios are of CPU seconds, those of started processes included: see `run.real_ratios`. What is measured goes to ``bench/results``; ``--write`` renders all that is there into
 BENCHMARKS.md, as ``run.py --write`` does. ``--check`` ends with 1 if a ratio is above its limit.
 """
 
@@ -32,7 +32,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from real_projects import PROJECTS, RealProject, environment, missing, put_up
+from real_projects import PROJECTS, PutUpError, RealProject, environment, missing, put_up
 from run import (
     LONG,
     RESULTS,
@@ -50,7 +50,6 @@ from run import (
     too_slow,
     write_page,
 )
-from run import environment as plain_environment
 
 
 def counts(target: Path) -> dict[str, int]:
@@ -89,7 +88,7 @@ def bench(project: RealProject, folder: Path, python: str, repeat: int, timeout:
     shutil.copytree(
         target / "head", target / "ls"
     )  # `dbt ls` overwrites the manifest that it finds
-    env = {**plain_environment(), **environment(project), "XDG_CACHE_HOME": str(scratch / "state")}
+    env = {**environment(project), "XDG_CACHE_HOME": str(scratch / "state")}
     by_ref = {**env, "XDG_CACHE_HOME": str(scratch / "ref")}
     dbt = [str(Path(python).with_name("dbt")), "--quiet"]
     state = ["--state", "target/base", "--target-path"]
@@ -118,9 +117,7 @@ def bench(project: RealProject, folder: Path, python: str, repeat: int, timeout:
         return select("--base-ref", "HEAD", where=by_ref)
 
     steps = {
-        "floor": lambda: run_runner(
-            sys.executable, "run_floor.py", target / "head", timeout, jinja=True
-        ),
+        "floor": lambda: run_runner(sys.executable, "run_floor.py", target / "head", timeout),
         "analysis": lambda: run_runner(sys.executable, "run_ripple.py", target / "head", timeout),
         "dbt ls": lambda: command(listing, env)[0],
         "select": lambda: select(*state, "target/head", where=env),
@@ -157,7 +154,7 @@ def bench(project: RealProject, folder: Path, python: str, repeat: int, timeout:
 def main() -> None:
     """The command line: ``python bench/run_real.py --help``."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("clones", type=Path, help="folder of git repositories")
+    parser.add_argument("clones", type=Path, nargs="?", help="folder of git repositories  [none]")
     parser.add_argument("--projects", help="some of the projects, by comma  [all]")
     parser.add_argument("--repeat", type=int, default=3, help="turns  [3]")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds for one run  [1200]")
@@ -168,13 +165,13 @@ def main() -> None:
     for name in names:
         if name not in {project.name for project in PROJECTS}:
             parser.error(f"no project {name}; there are {', '.join(p.name for p in PROJECTS)}")
-    documents = []
+    documents, failed = [], []
     for project in PROJECTS:
         if project.name not in names:
             continue
         lacking = missing(project, given.clones)
         if lacking:
-            say(f"{project.name}: left out, {given.clones} has no {', '.join(lacking)}")
+            say(f"{project.name}: left out, there is no clone of {', '.join(lacking)}")
             continue
         python = (
             sys.executable
@@ -182,16 +179,24 @@ def main() -> None:
             else python_of("real.txt", "-e", str(ROOT / "python"))
         )
         say(f"{project.name}: put up and compiled, unless that is done")
-        folder = put_up(project, given.clones.resolve(), WORK / "real", python)
+        try:
+            folder = put_up(project, given.clones, WORK / "real", python)
+        except PutUpError as why:
+            failed.append(str(why))
+            say(failed[-1])
+            continue
         document = bench(project, folder, python, given.repeat, given.timeout)
         documents.append(document)
         stem = re.sub(r"\W+", "-", project.name)
         (RESULTS / f"real-{stem}.json").write_text(json.dumps(document, indent=1))
-    print("\n".join(real_report(documents)))
+    if documents:
+        print("\n".join(real_report(documents)))
     if given.write:
         write_page(page())
-    if given.check and (slow := list(too_slow(documents))):
-        raise SystemExit("\n".join(slow))
+    if given.check:
+        failed += too_slow(documents)
+    if failed:
+        raise SystemExit("\n".join(failed))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What every contender's runner shares. Standard library only: it runs in their environments.
 
-A runner is a script ``run_NAME.py TARGET [--edges FILE] [--tests] [--jinja]`` that analyses the artifacts in TARGET and
+A runner is a script ``run_NAME.py TARGET [--edges FILE] [--tests]`` that analyses the artifacts in TARGET and
 prints one line of JSON. The clock stops, and the peak of memory is taken, before edges are put into
 the common form, so that no tool pays for being compared.
 """
@@ -29,14 +29,12 @@ class Job:
     Attributes:
         target: the folder of the artifacts.
         tests: whether to analyse the SQL of data tests, too; the others never do.
-        jinja: whether the floor reads what macros and hooks say, too.
         phases: wall and CPU seconds of each phase.
     """
 
-    def __init__(self, target: Path, tests: bool, jinja: bool) -> None:
+    def __init__(self, target: Path, tests: bool) -> None:
         self.target = target
         self.tests = tests
-        self.jinja = jinja
         self.phases: dict[str, dict[str, float]] = {}
         self._wall = time.perf_counter()
         self._cpu = time.process_time()
@@ -62,9 +60,8 @@ def run(
     parser.add_argument("target", type=Path)
     parser.add_argument("--edges", type=Path, help="write the edges here, tab-separated")
     parser.add_argument("--tests", action="store_true", help="analyse data tests, too")
-    parser.add_argument("--jinja", action="store_true", help="read macros and hooks, too")
     given = parser.parse_args()
-    job = Job(given.target, given.tests, given.jinja)
+    job = Job(given.target, given.tests)
     models, analysis = analyse(job)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     answer: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """The least a column lineage by sqlglot can cost: load, tokenise and parse, and do nothing with it.
 
 Of the artifacts only the fields that are needed are decoded, and the garbage collector has the
-thresholds that were quickest for this: both make the floor lower. With ``--jinja`` it also has
+thresholds that were quickest for this: both make the floor lower. It also has
 jinja2 split the text of every macro and hook into tokens, which is the least that reading them costs.
 """
 
@@ -75,8 +75,7 @@ def _analyse(job: Job) -> tuple[int, _Catalog]:
         if node.resource_type in kinds and node.compiled_code:
             with suppress(SqlglotError):  # of SQL that cannot be parsed, its tokens are enough
                 dialect.parser().parse(dialect.tokenize(node.compiled_code), node.compiled_code)
-    if job.jinja:
-        _lex(manifest)
+    _lex(manifest)
     job.lap("analyse")
     return sum(node.resource_type == "model" for node in manifest.nodes.values()), catalog
 

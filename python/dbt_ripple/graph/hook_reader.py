@@ -26,7 +26,7 @@ from dbt_ripple.jinja.reads import asks_the_graph
 
 _MAY_RUN: Final = re.compile(
     r"\b(?:run_query|statement|context|render|builtins|submit_python_job)\b"
-    r"|\badapter\s*\.(?!\s*(?:dispatch|quote|type)\b)|\bdispatch\s*\(\s*(?!['\"])"
+    r"|\badapter\s*\.(?!\s*(?:config|dispatch|get_relation|quote|type)\b)|\bdispatch\s*\(\s*(?!['\"])"
 )
 """Words without which a macro runs no statement but by macros that it calls by their names."""
 

@@ -41,6 +41,7 @@ class Hook(NamedTuple):
         reads: the relations it names, by unique_id; the owner among them where it says ``this``.
         anything: whether it may write to any relation.
         words: of its statements, lower case: what other hooks write or make may be among them.
+        packages: the known packages to whose own relations it writes.
     """
 
     owner: str
@@ -50,6 +51,7 @@ class Hook(NamedTuple):
     reads: frozenset[str]
     anything: bool
     words: frozenset[str] = frozenset()
+    packages: frozenset[str] = frozenset()
 
 
 _RUNS: Final = re.compile(
@@ -172,6 +174,7 @@ class Hooks:
             reads=frozenset(u for t in done.reads for u in self.read(t, owner)),
             anything=anything or (done.of_session and node.resource_type == "operation"),
             words=done.words,
+            packages=done.packages,
         )
 
     def _text(self, node: Node, sql: str, done: HookEffects) -> bytes:

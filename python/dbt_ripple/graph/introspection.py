@@ -132,7 +132,7 @@ class Introspection:
     def __init__(self, project: Project, macros: Macros) -> None:
         self.macros = macros
         self.project = project
-        self._macros: dict[str, tuple[IntrospectedParts, bool, bool]] = {}
+        self._macros: dict[str, tuple[IntrospectedParts, bool, bool, bool]] = {}
         self._of: dict[tuple[str, ...], WarehouseReads] = {}
         self._named: dict[tuple[str, ...], NamesInJinja] = {}
 
@@ -149,7 +149,7 @@ class Introspection:
         if not any(sign in raw for sign in _SIGNS):
             called = [u for u in reached if dispatched(u.rpartition(".")[2]) in raw]
             called += [u for u in reached if u.split(".")[1] not in INTERNAL or ".test_" in u]
-            if not any(any(self.of_macro(unique_id)) for unique_id in called):
+            if not any(any(self.of_macro(unique_id)[:2]) for unique_id in called):
                 return NOTHING
         facts = facts_of(raw)
         values: tuple[tuple[str, str], ...] = ()
@@ -157,6 +157,7 @@ class Introspection:
             facts, values = without_column_values(raw)
         parts, exist = _introspected_parts(facts)
         more = False
+        types = not facts.said.isdisjoint(_TYPES)
         for unique_id in reached:
             macro = self.macros.macros.get(unique_id)
             if macro is None or unique_id == APPLY_TAGS:
@@ -171,9 +172,10 @@ class Introspection:
                 and facts.words.isdisjoint((plain, macro.name))
             ):
                 continue  # dbt notes what a materialization called, once the node has run
-            of_macro, asks, asks_more = self.of_macro(unique_id)
+            of_macro, asks, asks_more, asks_types = self.of_macro(unique_id)
             parts, exist, more = max(parts, of_macro), exist or asks, more or asks_more
-        if parts == IntrospectedParts.NAMES and facts.words & _TYPES:
+            types = types or asks_types
+        if parts == IntrospectedParts.NAMES and types:
             parts = IntrospectedParts.COLUMNS
         if exist and (more or facts.words & _OF_A_RELATION):
             parts = IntrospectedParts.EVERYTHING
@@ -197,8 +199,8 @@ class Introspection:
             )
         return names
 
-    def of_macro(self, unique_id: str) -> tuple[IntrospectedParts, bool, bool]:
-        """What a macro shows, with all it calls; whether it asks if relations exist, and for more."""
+    def of_macro(self, unique_id: str) -> tuple[IntrospectedParts, bool, bool, bool]:
+        """What a macro shows, with all it calls; whether it asks if relations exist, for more, and for types."""
         reads = self._macros.get(unique_id)
         if reads is not None:
             return reads
@@ -220,14 +222,14 @@ class Introspection:
             facts = self.macros.facts(current)
             parts_of_macro, asks = _introspected_parts(facts)
             parts, exist = max(parts, parts_of_macro), exist or asks
-            types = types or not facts.words.isdisjoint(_TYPES)
+            types = types or not facts.said.isdisjoint(_TYPES)
             more = more or not facts.words.isdisjoint(_OF_A_RELATION)
             stack += macro.depends_on.macros
             stack += self.macros.users_by_name.get(dispatched(macro.name), ())
         if parts == IntrospectedParts.NAMES and types:
             parts = IntrospectedParts.COLUMNS
-        self._macros[unique_id] = parts, exist, more
-        return parts, exist, more
+        self._macros[unique_id] = parts, exist, more, types
+        return self._macros[unique_id]
 
 
 def _introspected_parts(facts: Facts) -> tuple[IntrospectedParts, bool]:
@@ -241,7 +243,7 @@ def _introspected_parts(facts: Facts) -> tuple[IntrospectedParts, bool]:
     for use in facts.uses:
         if "adapter" in use.path and _SHOWS_NO_MORE.isdisjoint(_after(use, "adapter")):
             return IntrospectedParts.EVERYTHING, exist
-    return (IntrospectedParts.COLUMNS if parts and facts.words & _TYPES else parts), exist
+    return (IntrospectedParts.COLUMNS if parts and facts.said & _TYPES else parts), exist
 
 
 _SHOWS_NO_MORE: Final = _BENIGN | {"get_columns_in_relation", "get_relation"}

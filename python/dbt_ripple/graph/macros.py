@@ -53,6 +53,9 @@ _BY_NAME_AT_RUN: Final = {
 }
 """Macros that dbt looks up by a name it puts together, so that nothing in a text calls them."""
 
+_OF_ALL: Final = frozenset({"[]", "items", "values"})
+"""Steps by which a text takes from a package what it does not name."""
+
 Question = Callable[[Facts], bool]
 """What is asked of the facts of a macro."""
 
@@ -131,9 +134,25 @@ class Macros:
                 called = tuple(u for u in called if u not in self.beside)
             is_known = macro.package_name == OWN or unique_id in self.beside
             if unique_id in self.user and not is_known:
-                called += (*self.user,) if calls_any_macro(macro.macro_sql) else ()
+                by_name = calls_any_macro(macro.macro_sql) or (
+                    any(package in macro.macro_sql for package in self.packages)
+                    and self._takes_from_package(self.facts(unique_id))
+                )
+                called += (*self.user,) if by_name else ()
             self._calls[unique_id] = called
         return called
+
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """The names of packages, which are names in Jinja, too."""
+        return frozenset(macro.package_name for macro in self.macros.values())
+
+    def _takes_from_package(self, facts: Facts) -> bool:
+        """Whether it takes macros of a package by names that do not stand there, or all of them."""
+        return any(
+            not use.path[1:] or use.path[1] in _OF_ALL or use.path[1:3] == ("get", "()")
+            for use in facts.uses_of(*self.packages - facts.sets)
+        )
 
     def facts(self, unique_id: str) -> Facts:
         """What a macro uses."""
@@ -228,7 +247,7 @@ class Macros:
         facts = facts_of(text)
         if facts is UNUSED or not self.user:
             return []
-        if facts.calls_any_macro:
+        if facts.calls_any_macro or self._takes_from_package(facts):
             return sorted(self.user)
         return [u for name in sorted(facts.words) for u in self.users_by_name.get(name, ())]
 
@@ -361,26 +380,25 @@ def environment_in_python(code: str) -> set[str]:
     asked = 0
     for node in ast.walk(tree):
         key: ast.expr | None = None
-        match node:
-            case ast.Attribute(attr="environ" | "getenv") | ast.Name(id="environ" | "getenv"):
-                asked += 1
-            case ast.Subscript(value=of, slice=key) if _is_of_os(of, "environ"):
-                pass
-            case ast.Call(func=ast.Attribute(value=of, attr="get"), args=[key, *_]) if _is_of_os(
-                of, "environ"
-            ):
-                pass
-            case ast.Call(func=of, args=[key, *_]) if _is_of_os(of, "getenv"):
-                pass
-            case ast.Constant(value="environ" | "getenv"):
-                return {ANY}
+        if isinstance(node, ast.Constant) and node.value in ("environ", "getenv"):
+            return {ANY}
+        if isinstance(node, ast.alias) and node.asname and node.name in ("environ", "getenv"):
+            return {ANY}
+        asked += _is_of_os(node, "environ") or _is_of_os(node, "getenv")
+        if isinstance(node, ast.Subscript) and _is_of_os(node.value, "environ"):
+            key = node.slice
+        elif isinstance(node, ast.Call) and node.args:
+            of = node.func
+            gets = isinstance(of, ast.Attribute) and of.attr == "get"
+            if _is_of_os(of, "getenv") or (gets and _is_of_os(of.value, "environ")):  # type: ignore[attr-defined]
+                key = node.args[0]
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             names.add(key.value)
             asked -= 1
     return names | {ANY} if asked else names
 
 
-def _is_of_os(node: ast.expr, name: str) -> bool:
+def _is_of_os(node: ast.AST, name: str) -> bool:
     return (isinstance(node, ast.Attribute) and node.attr == name) or (
         isinstance(node, ast.Name) and node.id == name
     )

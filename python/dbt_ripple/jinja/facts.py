@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 import msgspec
 from jinja2 import meta, nodes
@@ -260,7 +260,9 @@ class _Visitor:
         """The literal names that a function is given, `ANY` where it is given others, or is itself given away."""
         names: set[str] = set()
         for use in self.uses:
-            if use.name == "context":
+            if use.name == "context" or (
+                use.name == "builtins" and use.path[1:2] in ((), ("[]",), ("items",), ("values",))
+            ):
                 names.add(ANY)
             for at, step in enumerate(use.path):
                 if step != function:
@@ -274,7 +276,9 @@ class _Visitor:
 
     def _each(self, node: nodes.Node, within: str = "", given_to: str = "") -> None:
         """Go through a node and all below it, which stands within a call, and is its argument itself."""
-        if isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem | nodes.Call):
+        if isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem | nodes.Call) or (
+            isinstance(node, nodes.Filter) and node.name == "attr"
+        ):
             self._use(node, within, given_to)
             return
         if isinstance(node, nodes.Const):
@@ -309,9 +313,19 @@ class _Visitor:
                     steps.append("[]")
                     self._each(key, within)
                 current = current.node
+            elif isinstance(current, nodes.Filter) and current.name == "attr" and current.node:
+                steps.append(_literal(current.args[:1]) or "[]")
+                current = current.node
             elif isinstance(current, nodes.Call):
                 if self.without(current):
                     return
+                if _is_look_up(current.node):
+                    # What is looked up by `get` and then called is called by that name.
+                    steps.append(_arguments(current))
+                    steps.append(_literal(current.node.args[:1]))
+                    self._within(current)
+                    current = current.node.node.node
+                    continue
                 steps.append(_arguments(current))
                 self._within(current)
                 current = current.node
@@ -335,6 +349,23 @@ class _Visitor:
         for argument in (*call.args, *(keyword.value for keyword in call.kwargs), *more):
             if argument is not None:
                 self._each(argument, called, called)
+
+
+def _is_look_up(node: nodes.Node) -> TypeGuard[Any]:
+    """Whether it is ``x.get('y')``."""
+    return (
+        isinstance(node, nodes.Call)
+        and isinstance(node.node, nodes.Getattr)
+        and node.node.attr == "get"
+        and bool(_literal(node.args[:1]))
+    )
+
+
+def _literal(arguments: list[nodes.Expr]) -> str:
+    """The first of some arguments, where it is a string; else nothing."""
+    first = arguments[0] if arguments else None
+    literal = isinstance(first, nodes.Const) and isinstance(first.value, str)
+    return first.value if literal else ""  # type: ignore[union-attr]
 
 
 def _arguments(call: nodes.Call) -> str:

@@ -282,7 +282,10 @@ class HookRunner(Runner):
     def _in_brief(
         self, macro: Macro, of: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Run a macro of which it is not looked at what it gives, if it can run a statement at all."""
+        """Run a macro apart from what is around it, if it can run a statement at all.
+
+        What it gives is known where none of its ways gives anything.
+        """
         functions = (
             g for g in (*args, *kwargs.values()) if callable(g) and not isinstance(g, Unknown)
         )
@@ -482,6 +485,8 @@ class _Adapter(Named):
                 return lambda: runner.adapter
             case "quote" | "quote_as_configured":
                 return lambda name, *_: name
+            case "config":
+                return Unknown(runner.env.run, "config")
             case "get_relation":
                 return lambda database=None, schema=None, identifier=None: runner.created(
                     identifier=identifier, sure=False

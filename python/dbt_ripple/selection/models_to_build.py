@@ -20,9 +20,9 @@ besides relations of which a vertex changed:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
@@ -42,7 +42,8 @@ def to_build(comparison: Comparison) -> list[str]:
     head = comparison.head
     if comparison.everything:
         return [u for u, node in head.nodes.items() if node.resource_type in BUILT]
-    unique_ids = {*comparison.changed, *edited_alike(comparison), *built_otherwise(comparison)}
+    changed = comparison.changed.keys() - written_about_the_run(comparison)
+    unique_ids = {*changed, *edited_alike(comparison), *built_otherwise(comparison)}
     unique_ids |= set(reordered(comparison))
     unique_ids |= set(changed_functions(comparison))
     unique_ids |= {child for child, *_ in naming_changed_columns(comparison, ("model", "snapshot"))}
@@ -51,6 +52,39 @@ def to_build(comparison: Comparison) -> list[str]:
             unique_ids |= inlined_by(head, unique_id)[0]
     unique_ids |= by_hooks(comparison, unique_ids)
     return [u for u, n in head.nodes.items() if u in unique_ids and n.resource_type in BUILT]
+
+
+def written_about_the_run(comparison: Comparison) -> set[str]:
+    """What changed because the hooks of a known package write there of the project, and that only the package reads.
+
+    No edit of the project is in it, and no test or model of the project is below.
+    """
+    context = comparison.head_context
+    packages = {p for hook in context.hooks_that_write for p in hook.packages}
+    sides = (comparison.base.macros, comparison.head.macros)
+    packages = {p for p in packages if _of_package(sides[0], p) == _of_package(sides[1], p)}
+    if not packages:
+        return set()
+    base, head = comparison.base.nodes, comparison.head.nodes
+    edited = {*edited_alike(comparison), *built_otherwise(comparison)}
+    return {
+        unique_id
+        for unique_id in comparison.changed
+        if unique_id in base
+        and unique_id not in edited
+        and base[unique_id].raw_code == (now := head[unique_id]).raw_code
+        and now.package_name in packages
+        and all(
+            head[below].package_name == now.package_name and head[below].resource_type != "test"
+            for below in reach(unique_id, comparison.head.children)
+            if below in head
+        )
+    }
+
+
+def _of_package(macros: Mapping[str, Macro], package: str) -> dict[str, str]:
+    """The texts of the macros of a package."""
+    return {u: m.macro_sql for u, m in macros.items() if m.package_name == package}
 
 
 def changed_functions(comparison: Comparison) -> Iterator[str]:

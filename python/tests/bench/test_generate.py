@@ -79,10 +79,35 @@ def test_seed_decides(tmp_path: Path) -> None:
 def test_size_and_tests(tmp_path: Path) -> None:
     folder = generate(tmp_path, 70, "--tests-per-model", "2")
     nodes = json.loads((folder / "manifest.json").read_text())["nodes"].values()
-    kinds = [node["resource_type"] for node in nodes]
+    own = [node for node in nodes if node["package_name"] == "bench"]
+    kinds = [node["resource_type"] for node in own]
     assert (kinds.count("model"), kinds.count("test")) == (70, 140)
-    sql = [len(node["compiled_code"]) for node in nodes if node["resource_type"] == "model"]
+    sql = [len(node["compiled_code"]) for node in own if node["resource_type"] == "model"]
     assert 1_500 < sum(sql) / len(sql) < 4_500
+
+
+def test_macros_and_hooks_are_as_in_real_projects(tmp_path: Path) -> None:
+    """Macros call each other, hooks reach many of them, and every name that a node calls is there."""
+    manifest = json.loads((generate(tmp_path, 60) / "manifest.json").read_text())
+    macros = manifest["macros"]
+    called = {name: macro["depends_on"]["macros"] for name, macro in macros.items()}
+    assert len(macros) >= 1_700
+    for name in (
+        name for node in manifest["nodes"].values() for name in node["depends_on"]["macros"]
+    ):
+        assert name in macros
+    reached, new = set(), {"macro.observer.on_run_end"}
+    while new:
+        reached |= new
+        new = {above for name in new for above in called[name]} - reached
+    assert len(reached) > 100
+    hooked = [
+        node["resource_type"]
+        for node in manifest["nodes"].values()
+        if node["config"].get("post-hook")
+    ]
+    assert hooked.count("seed") == 9
+    assert hooked.count("model") > 9  # those of the observer, and some of the project
 
 
 @pytest.mark.parametrize("options", [("--models", "0"), ("--adapter", "oracle")])
@@ -122,4 +147,4 @@ def test_what_is_timed_runs(runner: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert json.loads(done.stdout)["models"] == 10
+    assert json.loads(done.stdout)["models"] == 10 + 9  # the tables of a package, too

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Metadata, Node, Project
-from dbt_ripple.artifacts.project import CatalogColumn, DependsOn
+from dbt_ripple.artifacts.project import CatalogColumn, DependsOn, Run
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.dbt_vars import Variables
 
@@ -449,3 +449,67 @@ def test_a_var_of_the_command_line_counts_where_the_results_tell_it(tmp_path: Pa
     assert (told[0]["limit"], told[1]["limit"]) == ("[3]", "[9, 3]")
     head = head.having(run_args={**head.run_args, "vars": "limit: 9"})
     assert Variables(base, head).differing() is None
+
+
+# -- times and ids of the run -------------------------------------------------------------------------
+
+STARTED = (
+    datetime(2026, 11, 20, 1, 2, 3, 456789, UTC),
+    datetime(2026, 11, 26, 4, 5, 6, tzinfo=UTC),
+)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "changed"),
+    [
+        ("2026-11-20 01:02:03.456789+00:00", "2026-11-26 04:05:06+00:00", False),
+        ("2026-11-20T01:02:03.456789", "2026-11-26T04:05:06", False),
+        ("2026-11-19 17:02:03.456789-08:00", "2026-11-25 20:05:06-08:00", False),
+        ("of build", "of compile", False),
+        ("2026-11-20 01:02:03 of build", "2026-11-26 04:05:06 of compile", False),
+        ("2026-11-20 01:02:09+00:00", "2026-11-26 04:05:06+00:00", True),
+        ("2026-11-20 01:02:03-08:00", "2026-11-26 04:05:06+00:00", True),
+        ("2026-11-20", "2026-11-26", True),
+        ("2026-11-26 04:05:06", "2026-11-20 01:02:03.456789", True),
+        ("2026-11-20 01:02:03.456789+00:00", "", True),
+    ],
+)
+def test_of_vars_that_are_not_known_only_the_time_of_the_run_is_no_change(
+    tmp_path: Path, then: str, now: str, changed: bool
+) -> None:
+    raw = "select '{{ var('last_run') }}' as" + FROM
+    before, after = (f"select '{value}' as id from s.orders" for value in (then, now))
+    world = World(tmp_path, raw, before, after)
+    world.base, world.head = (
+        side.having(run_args={}, runs=[Run(f"of {which}", started)])
+        for side, which, started in zip(
+            (world.base, world.head), ("build", "compile"), STARTED, strict=True
+        )
+    )
+    assert not Variables(world.base, world.head).same("shop")
+    assert bool(world.changed()) == changed
+
+
+def test_a_head_that_is_only_parsed_had_no_vars_if_dbts_digest_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, head = two_sides(tmp_path)
+    head = head.having(run_args={})
+    monkeypatch.setenv("DBT_PROFILES_DIR", str(tmp_path))
+    (tmp_path / "profiles.yml").write_text("shop: {target: dev, outputs: {ci: {type: duckdb}}}")
+
+    def parsed(vars_and_target: str) -> bool:
+        text = f"{vars_and_target}\x001.11.1"
+        digest = {"name": "sha256", "checksum": hashlib.sha256(text.encode()).hexdigest()}
+        for project in (base, head):
+            parsed_with(project, PROJECT_FILE)
+        file = Path(head.target_path) / "partial_parse.msgpack"
+        content = msgspec.msgpack.decode(file.read_bytes())
+        content["state_check"]["vars_hash"] = digest
+        file.write_bytes(msgspec.msgpack.encode(content))
+        return Variables(base, head).same("shop")
+
+    assert parsed("{}\x00\x00ci")
+    assert parsed("{}\x00shop\x00")
+    assert not parsed("{'limit': 4}\x00\x00ci")
+    assert not parsed("{}\x00\x00of_another_profile")

@@ -78,7 +78,6 @@ def environment(base: Project, head: Project) -> tuple[Project, Project]:
 # --- what decides the SQL of a later run ---------------------------------------------------------
 
 ASKS = "{% set inc = is_incremental() %}"
-LOOKED_UP = "missed: what is looked up in builtins or a package by other means than its name"
 WORDS = "an attribute, or a variable of the text's own, counts as what has that name"
 OPAQUE = [  # where it is not known which part decides
     "{% set limit %}{% if is_incremental() %}where id > 3{% endif %}{% endset %}SELECT {{ limit }}",
@@ -157,9 +156,9 @@ def test_a_text_that_only_says_the_words_has_no_branch(raw: str, edited: tuple[s
         ("SELECT {% if is_incremental() %} where id > {{ builtins.var('days') }} {% endif %}", True),
         ("SELECT {% if is_incremental() %}{% set v = var %} > {{ v('days') }} {% endif %}", True),
         ("SELECT {% if is_incremental() %}{% if var.has_var('days') %} 1 {% endif %}{% endif %}", True),
-        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} where id > {{ builtins[which]('days') }} {% endif %}", True),
-        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} where id > {{ builtins.get('var')('days') }} {% endif %}", True),
-        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} where id > {{ (builtins | attr('var'))('days') }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} where id > {{ builtins[which]('days') }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} where id > {{ builtins.get('var')('days') }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} where id > {{ (builtins | attr('var'))('days') }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} where id > {{ var(*['days']) }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} where id > {{ var(**{'name': 'days'}) }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} where id > {{ ['days'] | map('upper') | map(var) }} {% endif %}", True),
@@ -189,10 +188,10 @@ TIDY = "{% macro tidy() %}delete from {{ this }} where id = 3{% endmacro %}"
         ("SELECT {% if is_incremental() %} {{ tidy() }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ p.tidy() }} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ p['tidy']() }} {% endif %}", True),
-        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {{ p['ti' ~ 'dy']() }} {% endif %}", True),
-        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {{ p.get('tidy')() }} {% endif %}", True),
-        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {{ (p | attr('tidy'))() }} {% endif %}", True),
-        wrong(LOOKED_UP, "SELECT {% if is_incremental() %} {% for f in p.values() %}{{ f() }}{% endfor %} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} {{ p['ti' ~ 'dy']() }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} {{ p.get('tidy')() }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} {{ (p | attr('tidy'))() }} {% endif %}", True),
+        ("SELECT {% if is_incremental() %} {% for f in p.values() %}{{ f() }}{% endfor %} {% endif %}", True),
         ("SELECT {% if is_incremental() %} {{ adapter['dispatch']('tidy', 'p')() }} {% endif %}", True),
         ("{% set d = adapter.dispatch %}SELECT {% if is_incremental() %} {{ d('tidy', 'p')() }} {% endif %}", True),
         ("{% set f = tidy %}SELECT {% if is_incremental() %} {{ f() }} {% endif %}", True),
@@ -226,7 +225,7 @@ def test_which_macro_a_branch_calls(raw: str, counts: bool) -> None:
         ("lookback", 3),
         ("begin", "2025-01-01"),
         ("batch_size", "hour"),
-        wrong("by its own event_time a microbatch deletes; it counts nowhere", "event_time", "id"),
+        ("event_time", "id"),
     ],
 )
 def test_what_a_microbatch_is_cut_by(key: str, value: Any) -> None:
@@ -410,7 +409,8 @@ FOLLOWED_BY_NAME = [h for h in WRITES if "context" not in h and "render" not in 
 
 
 @pytest.mark.parametrize(
-    "hook", [wrong(OF_ANYTHING, h) if "args(" in h else h for h in FOLLOWED_BY_NAME]
+    "hook",
+    [wrong(OF_ANYTHING, h) if "args(" in h or "p['emp' ~" in h else h for h in FOLLOWED_BY_NAME],
 )
 def test_a_comment_of_jinja_in_a_hook_changes_nothing(hook: str) -> None:
     base, head = (side(SQL, *DOERS, hook=text) for text in (hook, "{# why #}" + hook))
@@ -676,16 +676,14 @@ def looking(raw: str, *called: Macro, stg: str = STG, kind: str = "table") -> Pr
     ("raw", "called", "types"),
     [
         ("{% for c in columns_of(r) %}{{ named(c) }}{% endfor %}", [RETURNS, NAMED], False),
-        wrong(
-            "missed: a macro that is handed a column asks for its type",
+        (
             "{% for c in columns_of(r) %}{{ typed(c) }}{% endfor %}",
             [RETURNS, TYPED],
             True,
         ),
         ("{% for c in columns_of(r) %}{{ c.dtype }}{% endfor %}", [RETURNS], True),
         ("{% for c in columns_of(r) %}{{ c['dtype'] }}{% endfor %}", [RETURNS], True),
-        wrong(
-            "missed: an attribute that a filter is given as a string",
+        (
             "{{ columns_of(r) | map(attribute='dtype') | join }}",
             [RETURNS],
             True,
@@ -752,9 +750,6 @@ def test_a_macro_in_place_of_dbts_counts_by_what_dbt_does_with_it(path: str, cou
     assert names(side(SQL, dbts, one), side(SQL, dbts, two)) == (["t", "of_b"] if counts else [])
 
 
-OTHER_CALLS = "the argument of any other call of the code is taken for a name of a variable"
-
-
 @pytest.mark.parametrize(
     ("asked", "counts"),
     [
@@ -763,13 +758,11 @@ OTHER_CALLS = "the argument of any other call of the code is taken for a name of
         ("from os import environ\nx = environ['DBT_ENV_CUSTOM_ENV_DAYS']", True),
         ("from os import environ as e\nx = e['DBT_ENV_CUSTOM_ENV_DAYS']", True),
         ("from os import getenv\nx = getenv('DBT_ENV_CUSTOM_ENV_DAYS', '1')", True),
-        wrong(OTHER_CALLS, "import os\nx = dict(os.environ)", True),
-        wrong(
-            OTHER_CALLS, "import os\nname = 'DBT_ENV_CUSTOM_ENV_DAYS'\nx = os.environ[name]", True
-        ),
-        wrong(OTHER_CALLS, "import os\nx = os.environ['DBT_ENV_CUSTOM_ENV_WEEKS']", False),
-        wrong(OTHER_CALLS, "x = 'os.environ'", False),
-        wrong(OTHER_CALLS, "# os.environ['DBT_ENV_CUSTOM_ENV_DAYS']\nx = 1", False),
+        ("import os\nx = dict(os.environ)", True),
+        ("import os\nname = 'DBT_ENV_CUSTOM_ENV_DAYS'\nx = os.environ[name]", True),
+        ("import os\nx = os.environ['DBT_ENV_CUSTOM_ENV_WEEKS']", False),
+        ("x = 'os.environ'", False),
+        ("# os.environ['DBT_ENV_CUSTOM_ENV_DAYS']\nx = 1", False),
     ],
 )
 def test_an_environment_variable_of_python(asked: str, counts: bool) -> None:
