@@ -17,8 +17,14 @@ from dbt_ripple.artifacts import Macro
 from dbt_ripple.jinja.text import DbtEnvironment, tree_of
 
 _DEEP: Final = 40
-_PARENTS: Final = {"databricks": "spark", "redshift": "postgres", "materialize": "postgres"}
-"""By adapter, the adapter that it is built on: its macros come next."""
+_ALONE: Final = "athena bigquery clickhouse duckdb postgres snowflake spark trino"
+_PREFIXES: Final[dict[str, tuple[str, ...]]] = {
+    **{adapter: (adapter,) for adapter in _ALONE.split()},
+    "databricks": ("databricks", "spark"),
+    "materialize": ("materialize", "postgres"),
+    "redshift": ("redshift", "postgres"),
+}
+"""By adapter, the prefixes of the macros that it dispatches to before ``default``: its own, and those of what it is built on."""
 
 
 class CannotTellError(Exception):
@@ -225,10 +231,15 @@ class Runner:
     def dispatched(self, name: str) -> list[Macro]:
         """The macros that ``adapter.dispatch`` may take, one of each package that has some.
 
-        Which package is first, the project file may say.
+        Which package is first, the project file may say. Of an adapter that is not known any version may be taken.
         """
+        prefixes = _PREFIXES.get(self.adapter)
+        if prefixes is None:
+            versions = (f.partition("__") for f in self.by_name)
+            others = [prefix for prefix, _, of in versions if of == name]
+            return [m for p in others for m in self.by_name[f"{p}__{name}"].values()]
         found: dict[str, Macro] = {}
-        for prefix in (self.adapter, _PARENTS.get(self.adapter), "default"):
+        for prefix in (*prefixes, "default"):
             for of, macro in self.by_name.get(f"{prefix}__{name}", {}).items():
                 found.setdefault("dbt" if of in self.internal else of, macro)
         return list(found.values())

@@ -404,6 +404,8 @@ class UnknownEnvironment(Environment):
     ) -> Any:
         name = obj.__name__
         if name in _CHANGE:
+            if name == "remove" and any(map(self.is_unknown, (owner, *args))):
+                raise CannotTellError("what is removed")
             self.run.note_growth(owner)
         elif (
             name not in _KEEP_MARKS

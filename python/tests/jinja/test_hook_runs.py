@@ -100,6 +100,7 @@ def test_what_a_text_gives(text: str, statements: list[str]) -> None:
         "{{ {'a': log_to}[var('x')]('b') }}",
         "{{ submit_python_job(model, 'x') }}",
         "{{ render('{{ x }}') }}",
+        "{% set l = ['a', var('x')] %}{% do l.remove('b') %}",
         "{{ again() }}",
         "{{ 1 / 0 }}",
         "{% if x %}",
@@ -137,6 +138,14 @@ def test_both_ways_are_taken_where_a_value_is_not_known(text: str) -> None:
     """Among them questions that Python answers with no, because it sees the word for the unknown."""
     assert any("hit" in output for output in run(text).output)
     assert any("hit" not in output for output in run(text).output)
+
+
+def test_an_adapter_that_is_not_known_may_dispatch_to_any_version() -> None:
+    runner = HookRunner(MACROS, "p", "glue", {"dbt"})
+    assert set(runner.run("{{ adapter.dispatch('where')() }}", "p").output) == {
+        "of_duckdb",
+        "of_any",
+    }
 
 
 def test_too_many_ways_are_not_taken() -> None:
