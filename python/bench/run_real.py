@@ -155,8 +155,11 @@ def main() -> None:
     """The command line: ``python bench/run_real.py --help``."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("clones", type=Path, nargs="?", help="folder of git repositories  [none]")
+    parser.add_argument(
+        "--work", type=Path, default=WORK / "real", help="where to put them up  [target/bench/real]"
+    )
     parser.add_argument("--projects", help="some of the projects, by comma  [all]")
-    parser.add_argument("--repeat", type=int, default=3, help="turns  [3]")
+    parser.add_argument("--repeat", type=int, default=3, help="turns; 0: put up only  [3]")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds for one run  [1200]")
     parser.add_argument("--write", action="store_true", help="render BENCHMARKS.md, too")
     parser.add_argument("--check", action="store_true", help="fail if a ratio is above its limit")
@@ -180,10 +183,12 @@ def main() -> None:
         )
         say(f"{project.name}: put up and compiled, unless that is done")
         try:
-            folder = put_up(project, given.clones, WORK / "real", python)
+            folder = put_up(project, given.clones, given.work.resolve(), python)
         except PutUpError as why:
             failed.append(str(why))
             say(failed[-1])
+            continue
+        if not given.repeat:
             continue
         document = bench(project, folder, python, given.repeat, given.timeout)
         documents.append(document)
