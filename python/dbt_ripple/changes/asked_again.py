@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.artifacts.project import DependsOn
+from dbt_ripple.changes.compile_inputs import defined
 from dbt_ripple.graph.introspection import IntrospectedParts, Introspection
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.traversal import reach_all
@@ -62,12 +60,4 @@ def _same(then: Node | None, now: Node | None) -> bool:
         return False
     if isinstance(now.checksum, dict) and now.checksum.get("name") == "path":
         return False
-    return _defined(then) == _defined(now)
-
-
-def _defined(node: Node) -> Node:
-    """A node without what compiling it adds."""
-    depends_on = DependsOn(nodes=node.depends_on.nodes)
-    return msgspec.structs.replace(
-        node, depends_on=depends_on, compiled=False, compiled_code=None, root_path=None
-    )
+    return defined(then) == defined(now)

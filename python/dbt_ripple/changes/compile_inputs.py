@@ -11,13 +11,13 @@ from typing import Final
 import msgspec
 
 from dbt_ripple.artifacts import Macro, Node, Project, References
+from dbt_ripple.artifacts.project import DependsOn
 from dbt_ripple.changes.dbt_vars import Variables
-from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
-from dbt_ripple.graph.node_properties import read_of
+from dbt_ripple.graph.node_properties import property_names, read_of
 from dbt_ripple.jinja.facts import ANY, facts_of
-from dbt_ripple.jinja.reads import NOTHING, every_word_of, reads_of, types_in_graph
+from dbt_ripple.jinja.reads import NOTHING, Reads, every_word_of, reads_of, types_in_graph
 from dbt_ripple.reasons import Code, Reason
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
@@ -50,6 +50,7 @@ _MAY_CALL_ANYTHING: Final = frozenset({"context", "render"})
 """Those of `_NEVER` by which Jinja gets at what it does not name."""
 _NODE: Final = frozenset({"model"})
 """Those that show the properties of the node itself."""
+_ANY_TYPE: Final = frozenset({ANY})
 _ALL_NODES: Final = frozenset({"graph"})
 """Those that show the properties of all nodes."""
 _ANSWERED_AS_ON_BASE: Final = frozenset(
@@ -140,11 +141,14 @@ def asking_the_warehouse(project: Project, unique_ids: Iterable[str]) -> set[str
 def environment_read(project: Project) -> set[str]:
     """The environment variables that dbt may ask for as it compiles a project; ``ANY`` where any.
 
-    Those of its YAML, which dbt reads as it parses, are not among them.
+    Those of its YAML, which dbt reads as it parses, are not among them, nor those of ``on-run-*`` hooks,
+    which it does not compile.
     """
     inputs = CompileInputs(project, project, NOTHING_PROVED)
     words, texts = set[str](), list[str]()
     for node in project.nodes.values():
+        if node.resource_type == "operation":
+            continue
         words |= inputs.reach(node).words
         texts += [node.raw_code, *_strings(node.test_metadata and node.test_metadata.kwargs)]
     # What replaces a macro of dbt's is called by dbt itself, as `generate_schema_name` is.
@@ -174,6 +178,7 @@ class CompileInputs:
         self.macro_names = self.macros[0].keys() | self.macros[1].keys()
         self.reaches: dict[frozenset[str], _Reach] = {}
         self.compared: dict[str, Reason | None] = {}
+        self.graphs: dict[tuple[Reads, frozenset[str]], bool] = {}
         self.dbt_differs = _other_dbt(base, head)
 
     def text_of(self, unique_id: str) -> CompiledText | Reason:
@@ -371,20 +376,32 @@ class CompileInputs:
 
     def same_nodes(self, node: Node, reach: _Reach) -> bool:
         """Whether all that a node's Jinja can find in ``graph`` is the same: any word in it may ask for it."""
+        asked, types = NOTHING, set[str]()
         texts = [node.raw_code, *_strings(node.test_metadata and node.test_metadata.kwargs)]
-        texts += reach.of_users
-        asked = NOTHING
-        for text in texts:
-            asked |= every_word_of(text)
-        types = types_in_graph(texts)
-        before, now = (side.of_all_nodes(asked, types) for side in self.config_fingerprints)
-        return before == now
+        for words, walked in map(_asked_of_graph, (*texts, *reach.of_users)):
+            asked |= words
+            types |= _ANY_TYPE if walked is None else walked
+        asked = asked.limited_to(self.properties)
+        key = asked, frozenset(types)
+        if key not in self.graphs:
+            self.graphs[key] = all(
+                then is not None and now is not None and read_of(then, asked) == read_of(now, asked)
+                for then, now in self.differing
+                if not types.isdisjoint((ANY, *(n.resource_type for n in (then, now) if n)))
+            )
+        return self.graphs[key]
 
     @cached_property
-    def config_fingerprints(self) -> tuple[ConfigFingerprints, ConfigFingerprints]:
-        """What each side's nodes are configured to be."""
-        base, head = (ConfigFingerprints(side, Macros(side)) for side in (self.base, self.head))
-        return base, head
+    def properties(self) -> frozenset[str]:
+        """All names under which a node of either side may have a property."""
+        return property_names((*self.base.nodes.values(), *self.head.nodes.values()))
+
+    @cached_property
+    def differing(self) -> list[tuple[Node | None, Node | None]]:
+        """The nodes that are not defined alike on both sides, or are on one side only."""
+        unique_ids = dict.fromkeys((*self.base.nodes, *self.head.nodes))
+        pairs = ((self.base.nodes.get(u), self.head.nodes.get(u)) for u in unique_ids)
+        return [(a, b) for a, b in pairs if not (a and b and defined(a) == defined(b))]
 
     @cached_property
     def introspection(self) -> tuple[Introspection, Introspection]:
@@ -491,6 +508,11 @@ def _shown(node: Node) -> Node:
     return msgspec.structs.replace(node, compiled=False, compiled_code=None, root_path=None)
 
 
+def defined(node: Node) -> Node:
+    """A node as the project defines it: of the macros, dbt notes some only as it compiles."""
+    return msgspec.structs.replace(_shown(node), depends_on=DependsOn(nodes=node.depends_on.nodes))
+
+
 def _by_word(project: Project) -> dict[str, dict[str, Macro]]:
     """Macros by every word that may call them: ``spark__star`` is what ``star`` dispatches to.
 
@@ -531,6 +553,12 @@ def _other_dbt(base: Project, head: Project) -> Reason | None:
         if before != now:
             return Code.COMPILED_BY_ANOTHER(what=what, base=str(before), head=str(now))
     return None
+
+
+@cache
+def _asked_of_graph(text: str) -> tuple[Reads, frozenset[str] | None]:
+    """What a text may ask of nodes, and the types of those it walks over in ``graph``; None for any."""
+    return every_word_of(text), types_in_graph([text])
 
 
 @cache

@@ -182,7 +182,7 @@ def _compile_base(dbt: Dbt, kept: KeptBase, unanswered: Unanswered) -> Project:
     base = read_project(dbt.target_path)
     unique_ids = [node.unique_id for node in base.uncompiled()]
     base = compile_nodes(dbt, manifest, base, unique_ids, *_AS_BUILT_ANEW, unanswered=unanswered)
-    kept.keep(base, manifest.env_vars)
+    kept.keep(base)
     return base
 
 

@@ -178,12 +178,14 @@ def _never_connected(manifest: Any) -> Iterator[None]:
     """Without the connection that dbt names before it begins: BigQuery's opens it to close it."""
     from dbt.adapters.factory import get_adapter_by_type
 
-    adapter: Any = get_adapter_by_type(manifest.metadata.adapter_type)
+    # Of the class: each command of dbt makes its adapter anew.
+    adapter: Any = type(get_adapter_by_type(manifest.metadata.adapter_type))
+    named = adapter.connection_named
     adapter.connection_named = lambda *_, **__: nullcontext()
     try:
         yield
     finally:
-        del adapter.connection_named
+        adapter.connection_named = named
 
 
 def _what_happened(error: BaseException | None) -> str:

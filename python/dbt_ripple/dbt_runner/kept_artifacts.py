@@ -39,7 +39,8 @@ _SCHEMA: Final = "schema"
 _FLAGS: Final = "DBT_"
 _NO_FLAGS: Final = ("DBT_CLOUD_", "DBT_ENV_", "DBT_RIPPLE_")
 _SECRETS: Final = "DBT_ENV_SECRET"
-_NOT_OF_A_PROJECT: Final = (".git", "logs", "target", "dbt_packages")
+_PACKAGES: Final = "dbt_packages"
+_WRITTEN_BY_DBT: Final = ("logs", "target")
 _FOLDER: Final = b"\x00folder\x00"
 """Stands for the temporary folder, which has another name each time."""
 
@@ -75,7 +76,6 @@ class _Parsed(msgspec.Struct):
 
     state_check: _StateCheck = msgspec.field(default_factory=_StateCheck)
     files: dict[str, _File] = {}
-    env_vars: dict[str, Any] = {}
 
 
 class ParsedBefore:
@@ -202,7 +202,7 @@ class KeptBase:
         self._base_dir = base_dir
         self._folder = _in_json(folder)
         self._target_path = target_path
-        self._packages = _packages_in(packages, apart=folder)
+        self._packages = sorted(packages.iterdir()) if packages.is_dir() else []
         self._cache = cache
         if cache is not None:
             self._key = cache.key(
@@ -211,7 +211,7 @@ class KeptBase:
                 repr((options.variables, sorted(_flags()), _target(config))).encode(),
                 *_installed(),
                 *_code_of_this_room(),
-                *_contents(self._packages),
+                *_contents(p for p in self._packages if not _is_link_into(p, folder)),
             )
 
     def read(self) -> tuple[Project, list[str]] | None:
@@ -240,13 +240,8 @@ class KeptBase:
         }
         return with_texts(read_project(self._target_path), texts), kept.asking
 
-    def keep(self, project: Project, environment: Iterable[str]) -> None:
-        """Keep a project that was compiled.
-
-        Args:
-            project: with its compiled SQL.
-            environment: the names of the variables that dbt noted as it parsed it.
-        """
+    def keep(self, project: Project) -> None:
+        """Keep a project that was compiled."""
         if self._cache is None or not self._is_of_the_commit(project):
             return
         folder = self._folder.decode()
@@ -263,7 +258,7 @@ class KeptBase:
         kept = _Base(
             manifest.replace(self._folder, _FOLDER), texts, asking, parsed if asking else b""
         )
-        names = sorted({*environment_read(project), *environment, *self._asked_by_files()})
+        names = sorted(environment_read(project) | self._asked_by_files())
         _pack(self._cache, self._key, json.dumps(names).encode())
         _pack(self._cache, self._key_with(names), msgspec.msgpack.encode(kept))
 
@@ -304,7 +299,7 @@ def _flags() -> list[tuple[str, str]]:
 
 def _installed() -> Iterator[bytes]:
     """Every package of this Python, with its version: dbt, the adapter and what these call."""
-    for folder in sys.path:
+    for folder in filter(None, sys.path):
         if Path(folder).is_dir():
             for name in sorted(os.listdir(folder)):  # noqa: PTH208  (Path takes ten times as long)
                 if name.endswith((".dist-info", ".egg-info")):
@@ -317,10 +312,9 @@ def _code_of_this_room() -> Iterator[bytes]:
         yield file.read_bytes()
 
 
-def _packages_in(folder: Path, apart: Path) -> list[Path]:
-    """The packages that are installed in a folder, but not those that are in another one."""
-    packages = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [package for package in packages if not package.resolve().is_relative_to(apart)]
+def _is_link_into(package: Path, folder: Path) -> bool:
+    """Whether a package is one of the commit's own: git's hash stands for its files."""
+    return package.is_symlink() and package.resolve().is_relative_to(folder)
 
 
 def _contents(folders: Iterable[Path]) -> Iterator[bytes]:
@@ -337,9 +331,10 @@ def _files(project: Path) -> Iterator[Path]:
     for where, inside, names in os.walk(project, followlinks=True):
         folder = Path(where)
         seen.add(folder.resolve())
-        apart = _NOT_OF_A_PROJECT if folder == project else ()
+        if folder == project:
+            inside[:] = (n for n in inside if n not in _WRITTEN_BY_DBT and not n.startswith("."))
         inside[:] = sorted(
-            name for name in inside if name not in apart and (folder / name).resolve() not in seen
+            n for n in inside if n != _PACKAGES and (folder / n).resolve() not in seen
         )
         yield from filter(Path.is_file, map(folder.joinpath, sorted(names)))
 

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.changes.compile_inputs import rename
+from dbt_ripple.changes.compile_inputs import asking_the_warehouse, rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.dbt_runner.compile_nodes import CHOSEN, Unanswered, choose, compile_nodes
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder, why
@@ -40,8 +40,8 @@ def compile_against(
 ) -> Project:
     """Compile nodes of head while base's relations stand in for what head has not built.
 
-    So what introspects (rule 11) finds something to query. In the compiled SQL base's names of
-    relations become head's.
+    So what introspects (rule 11) finds something to query; where nothing does, nothing stands in. In
+    the compiled SQL base's names of relations become head's.
 
     Args:
         base: what ``state`` holds.
@@ -58,10 +58,10 @@ def compile_against(
     if not unique_ids:
         return head
     manifest = parsed.parse(dbt)
-    compiled = compile_nodes(
-        dbt, manifest, head, unique_ids, *deferred_to(state), unanswered=unanswered
-    )
-    if unanswered.why:  # then nothing is deferred to base
+    asks = bool(asking_the_warehouse(head, unique_ids))
+    deferred = deferred_to(state if asks else None)
+    compiled = compile_nodes(dbt, manifest, head, unique_ids, *deferred, unanswered=unanswered)
+    if not asks or unanswered.why:  # then nothing is deferred to base
         return compiled
     renamed = other_names(base, head)
     return compiled.with_compiled(
