@@ -120,8 +120,8 @@ def _shop(beside: str = "", *, settings: dict[str, object] | None = None) -> Rea
         clone=OURS,
         edit=(
             "models/staging/stg_orders.sql",
-            "nullif(trim(orders.legacy_discount_code), '')",
-            "trim(orders.legacy_discount_code)",
+            "coalesce(status_mapping.status, 'unknown')",
+            "coalesce(status_mapping.status, 'other')",
         ),
         packages=(beside,) if beside else (),
         settings=settings or {},
