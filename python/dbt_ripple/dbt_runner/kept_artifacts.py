@@ -274,7 +274,8 @@ class KeptBase:
         for project in (self._base_dir, *self._packages):
             for file in _files(project):
                 if file.suffix in (".yml", ".yaml"):
-                    names |= facts_of(file.read_bytes().decode("utf-8", "replace")).environment
+                    text = file.read_bytes().decode("utf-8", "replace")
+                    names |= facts_of(text).environment if "env_var" in text else set()
         return names
 
     def _is_of_the_commit(self, project: Project) -> bool:
