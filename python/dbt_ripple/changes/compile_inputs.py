@@ -151,11 +151,11 @@ def environment_read(project: Project) -> set[str]:
             continue
         words |= inputs.reach(node).words
         texts += [node.raw_code, *_strings(node.test_metadata and node.test_metadata.kwargs)]
-    # What replaces a macro of dbt's is called by dbt itself, as `generate_schema_name` is.
+    # dbt's own macros ask for none. What replaces one of them is called by dbt itself, as `generate_schema_name` is.
     of_dbt = {dispatched(m.name) for m in project.macros.values() if m.package_name in INTERNAL}
     words |= {n for m in project.macros.values() if (n := dispatched(m.name)) in of_dbt}
     reached = inputs.reach_of(frozenset(words))
-    names = set[str]().union(*(facts_of(text).environment for text in (*texts, *reached.texts)))
+    names = set[str]().union(*(facts_of(text).environment for text in (*texts, *reached.of_users)))
     return names | {ANY} if "dbt_metadata_envs" in reached.words else names
 
 

@@ -258,16 +258,8 @@ class _Visitor:
     def _asked_for(self, function: str) -> frozenset[str]:
         """The literal names that a function is given, `ANY` where it is given others, or is itself given away."""
         names: set[str] = set()
-        # Who takes from ``context`` what is put together has its name somewhere, or another name's.
-        spelled = function in self.more or any(
-            function in piece
-            for piece in (
-                *(text for text, _ in self.texts),
-                *(s for u in self.uses for s in u.path),
-            )
-        )
         for use in self.uses:
-            if (use.name == "context" and spelled) or (
+            if use.name == "context" or (
                 use.name == "builtins" and use.path[1:2] in ((), ("[]",), ("items",), ("values",))
             ):
                 names.add(ANY)
