@@ -142,7 +142,7 @@ def open_sides(
     with both_sides(project_dir, base_ref, options, artifacts=artifacts, cache=cache) as sides:
         for note in sides.notes:
             warn(note)
-        _report_reused(sides.taken, base_ref)
+        _report_reused(sides.taken, base_ref, sides.head)
         writes = written_by_hooks(project_dir)
         base, head = (
             TargetFolder.of(side.having(hook_writes=writes), cache, processes=threads)
@@ -238,12 +238,11 @@ def _complete(
         and (whole := compile_others(base.project, project)) is not None
     ):
         project = whole
-        _report_reused(taken, "base")
+        _report_reused(taken, "base", whole)
     elif not taken.taken:
         return None
     else:
-        left = f"{'has' if len(taken.left_to_compile) == 1 else 'have'} to be compiled: "
-        _report_reused(taken, "base", left + _compiles(project, taken.left_to_compile))
+        _report_reused(taken, "base")
     return TargetFolder.of(project, head.cache, processes=head.processes)
 
 
@@ -259,13 +258,22 @@ _NAMES = 25
 """Names that still fit into a command somebody copies."""
 
 
-def _report_reused(taken: ReusedSql, base: str, remark: str | None = None) -> None:
+def _report_reused(taken: ReusedSql, base: str, compiled: Project | None = None) -> None:
+    """Say what was taken over, and what besides is compiled; None where the rest still has to be."""
     message = (
         f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
     )
-    if taken.left_to_compile:
-        remark = remark or f"{'was' if len(taken.left_to_compile) == 1 else 'were'} compiled"
-        message += f"; {count(len(taken.left_to_compile), 'other')} {remark}"
+    others = [
+        u
+        for u in taken.left_to_compile
+        if not compiled or compiled.nodes[u].compiled_code is not None
+    ]
+    one = len(others) == 1
+    if others and compiled:
+        message += f"; {count(len(others), 'other')} {'was' if one else 'were'} compiled"
+    elif others:
+        left = f"{'has' if one else 'have'} to be compiled: {_compiles(taken.head, others)}"
+        message += f"; {count(len(others), 'other')} {left}"
     warn(message)
 
 

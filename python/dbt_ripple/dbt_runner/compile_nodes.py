@@ -20,7 +20,6 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import Run
 from dbt_ripple.changes.compile_inputs import asking_the_warehouse
 from dbt_ripple.dbt_runner.invoke import Dbt
-from dbt_ripple.rendering.output import count
 
 CHOSEN: Final = "dbt_ripple_chosen"
 """The tag by which dbt is told which nodes to take, however many there are: names on a command line
@@ -61,12 +60,13 @@ class Unanswered:
             return None
         names = list(self.nodes)
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-        is_, its = ("is", "its") if len(names) == 1 else ("are", "their")
-        return (
-            f"dbt cannot connect ({self.why}): {count(len(names), 'node')} that {'asks' if its == 'its' else 'ask'} "
-            f"the warehouse while dbt compiles {is_} compared by {its} code "
-            f"({', '.join(names[:_NAMES_SHOWN])}{more})"
+        what = (
+            "node that asks the warehouse while dbt compiles is compared by its code"
+            if len(names) == 1
+            else "nodes that ask the warehouse while dbt compiles are compared by their code"
         )
+        shown = ", ".join(names[:_NAMES_SHOWN])
+        return f"dbt cannot connect ({self.why}): {len(names)} {what} ({shown}{more})"
 
 
 def choose(manifest: Any, unique_ids: Collection[str]) -> Any:

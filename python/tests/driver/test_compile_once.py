@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import zlib
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_run_tests import ripple
 from tiny_project import commit, dbt, git, write
 
 from dbt_ripple.dbt_runner.base_ref import CompiledSides, both_sides
@@ -343,6 +345,28 @@ def test_without_a_connection_what_asks_is_compared_by_its_code(
         with sides(tiny, kept, target=None) as compiled_sides:
             assert "not_null_pivoted_customer" in names(compiled_sides)
             assert "unique_stg_orders_order_id" not in names(compiled_sides)
+
+
+def test_with_a_state_too_what_asks_and_cannot_is_named(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tiny / "models" / "pivoted.sql"
+    model.write_text(model.read_text().replace("sum(", "max("))
+    write(
+        tiny, {"models/big_orders.sql": "select 1 as order_id, amount from {{ ref('stg_orders') }}"}
+    )
+    write(tiny, {"models/above.sql": "select amount from {{ ref('big_orders') }} where amount > 1"})
+    write(tiny, {"profiles.yml": UNREACHABLE})
+    assert dbt(tiny, "parse")
+    arguments = ("select", "--state", "../state", "--format", "json")
+    code, out, err = ripple(monkeypatch, capsys, *arguments)
+    assert code == 0, err
+    assert err.count("dbt cannot connect (IO Error: Cannot open file") == 1
+    assert "compared by its code (pivoted)" in err
+    assert "2 others were compiled" in err  # what is edited and asks nothing, read by another one
+    selected = json.loads(out)
+    assert [test["name"] for test in selected["tests"]] == ["not_null_big_orders_amount"]
+    assert selected["models"] == ["model.tiny.above", "model.tiny.big_orders", "model.tiny.pivoted"]
 
 
 def test_what_asks_nothing_needs_no_connection(tiny: Path, commands: list[str]) -> None:
