@@ -101,7 +101,7 @@ def effects_of(sql: str, dialect: str) -> Effects:
     Example:
         >>> done = effects_of("grant select on a to b; insert into s.t select x from u", "duckdb")
         >>> sorted(done.writes), sorted(done.reads), done.anything
-        (['s.t'], ['u'], False)
+        (['s.t'], ['a', 'u'], False)
         >>> effects_of("call refresh()", "duckdb").anything
         True
     """

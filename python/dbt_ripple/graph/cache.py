@@ -107,7 +107,7 @@ def engine() -> bytes:
     package = Path(__file__).parents[1]
     for room in ("artifacts", "flow", "jinja", "graph"):
         of_room = (package / room).rglob("*")
-        for file in sorted(f for f in of_room if f.suffix in (".py", ".txt")):
+        for file in sorted(f for f in of_room if f.suffix in (".json", ".py", ".txt")):
             parts += [file.relative_to(package).as_posix().encode(), file.read_bytes()]
     return digest(*parts)
 

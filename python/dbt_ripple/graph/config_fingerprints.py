@@ -391,10 +391,6 @@ class ConfigFingerprints:
             return {*done.called}
         return {*self.macros.closure(self.macros.named_in(sql))}
 
-    def hook_macros(self, node: Node) -> list[str]:
-        """The user's macros that the node's hooks call which may change its relation."""
-        return self.macros.named_in(" ".join(sql for _, sql in self.own_hooks(node)))
-
     def hook_code(self, node: Node) -> bytes:
         """A fingerprint of the user's macros that these hooks run; empty for none."""
         codes = [

@@ -128,9 +128,8 @@ class Macros:
                 *macro.depends_on.macros,
                 *self.users_by_name.get(dispatched(macro.name), ()),
             )
-            if (
-                unique_id not in self.user
-            ):  # what stands in for one of dbt's, and gives the same, is no other
+            if unique_id not in self.user:
+                # What stands in for one of dbt's and gives the same is no other macro.
                 called = tuple(u for u in called if u not in self.beside)
             is_known = macro.package_name == OWN or unique_id in self.beside
             if unique_id in self.user and not is_known:

@@ -45,13 +45,6 @@ class Use(NamedTuple):
         """Where it begins."""
         return self.path[0]
 
-    def calls(self, *names: str) -> bool:
-        """Whether one of these is called, by this name or as an attribute of another."""
-        return any(
-            n in names and step[:1] == "("
-            for n, step in zip(self.path, self.path[1:], strict=False)
-        )
-
 
 class Facts(msgspec.Struct, frozen=True):
     """What a text uses.

@@ -7,8 +7,9 @@ the cache's keys).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -39,23 +40,6 @@ def keep_in(store: Store) -> None:
     _stores[:] = [store]
 
 
-_made: dict[tuple[bytes, ...], Any] = {}
-
-
-def kept_by(as_type: type[T], key: tuple[bytes, ...], make: Callable[[], T]) -> T:
-    """What is kept under a key, or what a function makes, once in all processes that share a cache.
-
-    Args:
-        as_type: what it is, for msgspec.
-        key: all that it follows from.
-        make: makes it.
-    """
-    value = _made.get(key)
-    if value is None:
-        value = _made[key] = _of_store(as_type, key, make)
-    return value
-
-
 def kept(as_type: type[T]) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """Have a function of a text called once for each text, in all processes that share a cache."""
 
@@ -68,7 +52,7 @@ def kept(as_type: type[T]) -> Callable[[Callable[[str], T]], Callable[[str], T]]
             value = made.get(text)
             if value is None:
                 key = name, text.encode("utf-8", "surrogatepass")
-                value = made[text] = _of_store(as_type, key, lambda: function(text))
+                value = made[text] = kept_by(as_type, key, lambda: function(text))
             return value
 
         return once
@@ -76,13 +60,21 @@ def kept(as_type: type[T]) -> Callable[[Callable[[str], T]], Callable[[str], T]]
     return keeping
 
 
-def _of_store(as_type: type[T], key: tuple[bytes, ...], make: Callable[[], T]) -> T:
+def kept_by(as_type: type[T], key: tuple[bytes, ...], make: Callable[[], T]) -> T:
+    """What an earlier process has kept under a key, or else what a function makes.
+
+    Args:
+        as_type: what it is, for msgspec.
+        key: all that it follows from.
+        make: makes it.
+    """
     for store in _stores:
         stored_key = store.key(*key)
         stored = store.get(stored_key)
         if stored is not None:
             return msgspec.msgpack.decode(stored, type=as_type)
         value = make()
-        store.put(stored_key, msgspec.msgpack.encode(value))
+        with suppress(UnicodeEncodeError):  # half of a letter, which JSON may hold
+            store.put(stored_key, msgspec.msgpack.encode(value))
         return value
     return make()

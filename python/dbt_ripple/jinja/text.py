@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
-from jinja2 import nodes
+from jinja2 import nodes, pass_context
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.ext import Extension
 from jinja2.parser import Parser
@@ -95,7 +96,9 @@ class _Docs(Extension):
 
 
 class DbtEnvironment(SandboxedEnvironment):
-    """Jinja as dbt sets it up, in a sandbox."""
+    """Jinja as dbt sets it up, in a sandbox. Nothing is computed while a text is read or made ready to be run."""
+
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
 
     def __init__(self) -> None:
         super().__init__(
@@ -115,7 +118,7 @@ class DbtEnvironment(SandboxedEnvironment):
         return _DbtParser(self, source, name, filename).parse()
 
 
-def _itself(value: object) -> object:
+def _itself(value: object, *_: object) -> object:
     return value
 
 
@@ -125,8 +128,12 @@ def _is_list(value: object) -> bool:
 
 @cache
 def environment() -> DbtEnvironment:
-    """The environment that all texts are read by."""
-    return DbtEnvironment()
+    """The environment that all texts are read by; it runs none."""
+    reading = DbtEnvironment()
+    # Jinja works out what is constant, unless it is told that it has to wait for a context.
+    reading.filters = dict.fromkeys(reading.filters, pass_context(_itself))
+    reading.tests = dict.fromkeys(reading.tests, pass_context(_itself))
+    return reading
 
 
 @lru_cache(maxsize=64)
@@ -419,9 +426,9 @@ def _asking(parts: tuple[Piece, ...]) -> dict[int, int] | None:
             begin, counts = open_.pop()
             if counts:
                 blocks = {b: e for b, e in blocks.items() if b < begin} | {begin: at}
-        elif word == "set" and ("operator", "=") in part.tokens:
+        elif word == "do" or (word == "set" and ("operator", "=") in part.tokens):
             if of_this or any(counts for _, counts in open_):
-                asking.update(_assigned(part))
+                asking.update(_changed(part))
             if of_this:
                 blocks[at] = at
         elif word in _OPENS_TEXT:
@@ -439,13 +446,12 @@ _OPENS_TEXT: Final = frozenset("macro call filter set endset block".split())
 """Statements of which the text that follows goes elsewhere."""
 
 
-def _assigned(part: Piece) -> set[str]:
-    """The names that a ``set`` sets."""
-    names = []
-    for kind, value in part.tokens[1:]:
-        if (kind, value) == ("operator", "="):
-            break
-        names.append(value)
+def _changed(part: Piece) -> set[str]:
+    """The names that a ``set`` sets, and those of which a method may change what they hold."""
+    tokens = part.tokens[1:]
+    end = tokens.index(("operator", "=")) if ("operator", "=") in tokens else 0
+    names = {value for _, value in tokens[:end]}
+    names |= {one for (_, one), (_, then) in pairwise(tokens) if then == "."}
     return {name for name in names if name.isidentifier()}
 
 

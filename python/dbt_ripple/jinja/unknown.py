@@ -12,14 +12,16 @@ nothing: what comes out of that is not known either.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from types import GeneratorType
 from typing import Any, Final
 
 from jinja2 import nodes
 from jinja2.runtime import LoopContext, StrictUndefined, Undefined
+from jinja2.sandbox import safe_range
 from jinja2.utils import Namespace, missing
 from jinja2.visitor import NodeTransformer
 
@@ -56,6 +58,10 @@ _BY_TYPE: Final = frozenset(
 """Tests of what a value is, whatever is in it."""
 
 _OTHER_EACH_TIME: Final = frozenset({"next", "pop", "popitem"})
+_LARGE: Final = 1_000_000
+_WIDE: Final = 10_000
+_WIDTH: Final = re.compile(r"[%{][^%{}]*\d{5}")
+"""A placeholder of a format that may ask for a wide text."""
 _ITERATED: Final = (list, tuple, set, frozenset, dict)
 
 
@@ -177,9 +183,9 @@ class Run:
             self._at += 1
         return self._chosen[key]
 
-    def step(self) -> None:
+    def step(self, times: int = 1) -> None:
         """Count what is done."""
-        self.steps += 1
+        self.steps += times
         if self.steps > MAX_STEPS:
             raise CannotTellError(TOO_MANY)
 
@@ -281,7 +287,6 @@ class UnknownEnvironment(Environment):
     """
 
     # What a text may do is told by its names (`Runner.name`), so that these are all that it can reach.
-    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
     intercepted_unops = frozenset({"-", "+"})
 
     def __init__(self) -> None:
@@ -313,7 +318,9 @@ class UnknownEnvironment(Environment):
 
     def joined(self, *parts: Any) -> str:
         """``~``."""
-        return "".join(map(_as_string, parts))
+        joined = "".join(map(_as_string, parts))
+        self._of_a_size(joined)
+        return joined
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
         """Two values, compared."""
@@ -335,6 +342,8 @@ class UnknownEnvironment(Environment):
             over = Rounds(self.run, [Unknown(self.run) for _ in range(rounds)])
         elif self.run.has_grown(over):
             over = Rounds(self.run, list(over))
+        elif isinstance(over, Sized):
+            self.run.step(len(over))
         if not names:
             return over
         if isinstance(over, Rounds):
@@ -392,7 +401,8 @@ class UnknownEnvironment(Environment):
     def call(self, context: Any, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call something: each call of Jinja goes through here."""
         self.run.step()
-        owner = getattr(obj, "__self__", None)
+        # The sandbox wraps `format` of a text.
+        owner = getattr(getattr(obj, "__wrapped__", obj), "__self__", None)
         if owner is self and obj.__name__ in _OURS:
             return obj(*args)
         if isinstance(obj, type) or isinstance(owner, (str, *_ITERATED)):
@@ -414,13 +424,19 @@ class UnknownEnvironment(Environment):
         ):
             self._require_no_functions(owner)
             return Unknown(self.run)
-        result = super().call(context, obj, *args, **kwargs)
+        _require_small(owner, *args, *_given(kwargs))
+        result = self._of_a_size(super().call(context, obj, *args, **kwargs))
         if self.run.has_grown(owner) and name in ("items", "keys", "values"):
             result = self.run.grows(list(result))
         return result
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """``+`` and the like."""
+        if operator in ("*", "**", "%") and not isinstance(left, Unknown):
+            _require_small(left, right)
+        return self._of_a_size(self._calculated(context, operator, left, right))
+
+    def _calculated(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if operator == "+" and isinstance(left, str) and isinstance(right, str):
             return left + right
         if operator == "+" and isinstance(left, list) and isinstance(right, list):
@@ -472,7 +488,14 @@ class UnknownEnvironment(Environment):
         return namespace
 
     def _range(self, *args: Any) -> Any:
-        return Unknown(self.run) if any(map(self.is_unknown, args)) else range(*args)
+        return Unknown(self.run) if any(map(self.is_unknown, args)) else safe_range(*args)
+
+    @staticmethod
+    def _of_a_size(value: Any) -> Any:
+        """A value that is no larger than texts of hooks are: what doubles itself would fill the memory."""
+        if isinstance(value, (str, list)) and len(value) > _LARGE:
+            raise CannotTellError("a value may be too large")
+        return value
 
     def _careful(self, name: str, filter_: Callable[..., Any]) -> Callable[..., Any]:
         """A filter that knows what is not known."""
@@ -488,7 +511,8 @@ class UnknownEnvironment(Environment):
             keeps = name in _KEEP_MARKS and not (grown and name in ("first", "last"))
             if not keeps and any(map(self.is_unknown, (*given, *kwargs.values()))):
                 return Unknown(self.run)
-            result = filter_(*args, **kwargs)
+            _require_small(*given, *kwargs.values())
+            result = self._of_a_size(filter_(*args, **kwargs))
             if isinstance(result, GeneratorType):
                 result = list(result)
             return self.run.grows(result) if grown and isinstance(result, list) else result
@@ -514,6 +538,15 @@ _OURS: Final = frozenset({"joined", "compare", "seen", "rounds", "spread", "cut"
 _CHANGE: Final = frozenset(
     "append extend insert update add setdefault clear pop popitem remove sort reverse".split()
 )
+
+
+def _require_small(*values: Any) -> None:
+    """What is worked out of these may not be larger than texts of hooks are, nor take long."""
+    large = any(isinstance(v, int) and abs(v) > _WIDE for v in values)
+    wide = any(isinstance(v, str) and _WIDTH.search(v) for v in values)
+    length = math.prod(len(v) for v in values if isinstance(v, str) and v)
+    if large or wide or length > _LARGE * _WIDE:
+        raise CannotTellError("a value may be too large")
 
 
 def _given(by_name: Mapping[str, Any]) -> Iterator[Any]:

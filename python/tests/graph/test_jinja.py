@@ -26,6 +26,14 @@ from dbt_ripple.jinja.text import branches, normalised, normalised_macro
                 "{% endif %}",
             ),
         ),
+        (
+            "{% if is_incremental() %}{% do xs.append('b') %}{% endif %} a {{ xs | join }}{{ ys }}",
+            ("{% if is_incremental ( ) %}{% do xs . append ( 'b' ) %}{% endif %}", "{{ xs | join }}"),
+        ),
+        (
+            "{% if is_incremental() %}{% set _ = xs.append('b') %}{% endif %} a {{ xs | join }}",
+            ("{% if is_incremental ( ) %}{% set _ = xs . append ( 'b' ) %}{% endif %}", "{{ xs | join }}"),
+        ),
         ("a {{ 'b' if is_incremental() }} c", ("{{ 'b' if is_incremental ( ) }}",)),
         ("{{ config(full_refresh=false) }} select 1", ()),
         ("{{ config(tags=['is_incremental']) ~ is_incremental() }} b", ("{{ config ( tags = [ 'is_incremental' ] ) ~ is_incremental ( ) }}",)),

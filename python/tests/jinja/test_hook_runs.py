@@ -6,7 +6,8 @@ import pytest
 from hand_made import macro
 
 from dbt_ripple.jinja.branches import without_branches
-from dbt_ripple.jinja.hook_runs import HookRun, HookRunner
+from dbt_ripple.jinja.facts import facts_of
+from dbt_ripple.jinja.hook_runs import HookRun, HookRunner, with_any_literal
 from dbt_ripple.jinja.unknown import MAX_PATHS
 
 MACROS = [
@@ -181,3 +182,53 @@ def test_the_branches_that_are_taken() -> None:
     assert without_branches(text, branches) == (
         "{% if 1 %}a{% elif var ( 'x' ) %}{% else %}{% endif %}{% if var ( 'x' ) %}d{% endif %}"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "small"),
+    [
+        ("{{ 'a' * 10 ** 12 }}", "{{ 'a' * 10 ** 2 }}"),
+        ("{{ 'a' | center(1000000000) }}", "{{ 'a' | center(10) }}"),
+        ("{{ 'a'.ljust(1000000000) }}", "{{ 'a'.ljust(10) }}"),
+        ("{{ '%1000000000d' % 1 }}", "{{ '%10d' % 1 }}"),
+        ("{{ '{:>1000000000}'.format(1) }}", "{{ '{:>10}'.format(1) }}"),
+        ("{{ range(1000000000) | list }}", "{{ range(10) | list }}"),
+        ("{% set ns = namespace(x='a') %}" + "{% set ns.x = ns.x ~ ns.x %}" * 60, "{{ 'a' ~ 'a' }}"),
+        (
+            "{% for i in range(99999) %}{% for j in range(99999) %}a{% endfor %}{% endfor %}",
+            "{% for i in range(9) %}{% for j in range(9) %}a{% endfor %}{% endfor %}",
+        ),
+        (
+            "{% set x = 'a' * 5000 %}{{ x | replace('a', x) | replace('a', x) }}",
+            "{{ 'aa' | replace('a', 'b') }}",
+        ),
+    ],
+)  # fmt: skip
+def test_a_hook_can_fill_no_memory_and_take_no_hours(text: str, small: str) -> None:
+    assert run(text).because is not None
+    assert run(small).because is None
+
+
+@pytest.mark.parametrize("text", ["{{ 'a' * 10 ** 12 }}", "{{ 'a' | center(1000000000000) }}"])
+def test_nothing_is_worked_out_where_a_text_is_only_read(text: str) -> None:
+    """Jinja has to be asked which ``model`` is meant, and would work out what is constant."""
+    facts = facts_of("{% if x %}{% set model = 1 %}{% endif %}{{ model }}" + text)
+    assert "model" in facts.words
+
+
+@pytest.mark.parametrize(
+    ("text", "shared"),
+    [
+        ("{{ load('a.csv') }}", "{{ load('b.csv') }}"),
+        ("{{ load('a.csv', kind='x') }}", "{{ load('b.csv', kind='y') }}"),
+    ],
+)
+def test_hooks_that_differ_by_a_string_are_one(text: str, shared: str) -> None:
+    assert with_any_literal(text) == with_any_literal(shared) != text
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ load(x['a']) }}", "{{ load(a) }}", "{{ 'a' ~ b }}", "delete from 'a'", "{{ f(['a']) }}"]
+)  # fmt: skip
+def test_a_string_that_no_call_is_given_stays(text: str) -> None:
+    assert with_any_literal(text) == text

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hand_made import LISTED, RAW, check, node, orders, picked, project
+from hand_made import LISTED, RAW, check, macro, node, orders, picked, project
 from msgspec.structs import replace
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.selection import select
 
 E = "select id, amount, status from s.orders"
@@ -256,3 +256,49 @@ def test_rows_in_another_order_are_handed_on_to_what_takes_the_first(
 
     selection = picked(side("asc"), side("desc"))
     assert selection.models == [f"model.p.{name}" for name in built]
+
+
+UPLOAD = "{{ dbt_ripple.record_run() }}"
+RECORD = macro("macro.dbt_ripple.record_run", "{% macro record_run() %}{{ write() }}{% endmacro %}")
+OTHER_RECORD = macro(
+    "macro.dbt_ripple.record_run", "{% macro record_run() %}{{ write(1) }}{% endmacro %}"
+)
+
+
+def recorded(
+    a: str = "select id from s.orders",
+    *more: Node,
+    log: str = "select 1 as n",
+    record: Macro = RECORD,
+    package: str = "dbt_ripple",
+) -> Project:
+    """A model of the project, and one of our own package, to which a hook of the run may write."""
+    written = replace(node("model.dbt_ripple.log", log), package_name=package)
+    run = node("operation.p.p-on-run-end-0", None, raw=UPLOAD)
+    nodes = (orders(), node("model.p.a", a, RAW), written, run, *more)
+    return project(*nodes, catalog=LISTED, macros=[record])
+
+
+EDIT = "select id + 1 as id from s.orders"
+READER = node("model.p.reads", "select n from s.log", "model.dbt_ripple.log")
+
+
+def test_what_a_known_package_alone_reads_of_the_run_is_not_built() -> None:
+    assert picked(recorded(), recorded(EDIT)).models == ["model.p.a"]
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [
+        (recorded("select id from s.orders", READER), recorded(EDIT, READER)),
+        (
+            recorded("select id from s.orders", check("t", "select n from s.log", "model.dbt_ripple.log")),
+            recorded(EDIT, check("t", "select n from s.log", "model.dbt_ripple.log")),
+        ),
+        (recorded(), recorded(EDIT, log="select 2 as n")),
+        (recorded(), recorded(EDIT, record=OTHER_RECORD)),
+    ],
+    ids=["a model reads it", "a test reads it", "it was edited", "the package was edited"],
+)  # fmt: skip
+def test_it_is_built_where_more_than_that_depends_on_it(base: Project, head: Project) -> None:
+    assert "model.dbt_ripple.log" in picked(base, head).models
