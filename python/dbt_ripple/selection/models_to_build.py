@@ -66,13 +66,12 @@ def written_about_the_run(comparison: Comparison) -> set[str]:
     if not packages:
         return set()
     base, head = comparison.base.nodes, comparison.head.nodes
-    edited = {*edited_alike(comparison), *built_otherwise(comparison)}
     return {
         unique_id
         for unique_id in comparison.changed
         if unique_id in base
-        and unique_id not in edited
         and base[unique_id].raw_code == (now := head[unique_id]).raw_code
+        and _same_properties(base[unique_id], now)
         and now.package_name in packages
         and all(
             head[below].package_name == now.package_name and head[below].resource_type != "test"

@@ -709,6 +709,8 @@ def test_ripple_yml_says_what_hooks_write() -> None:
     assert names(said("call refresh()", "b"), said("call refresh(1)", "b")) == ["of_b", "of_reader"]
     assert names(said("call refresh()", "s.c"), said("call refresh(1)", "s.c")) == ["of_c"]
     assert names(said("call refresh()"), said("call refresh(1)")) == []
+    by_name = "{{ context.get('by_string')() }}"  # which is followed by its string only
+    assert names(said(by_name, "s.c"), said(f"{by_name};select 1", "s.c")) == ["of_b", "of_reader"]
     # What is known of a hook holds whatever the file says.
     assert names(said("delete from s.b"), said("delete from s.b where id = 1")) == [
         "of_b",

@@ -269,17 +269,20 @@ def recorded(
     a: str = "select id from s.orders",
     *more: Node,
     log: str = "select 1 as n",
+    kind: str = "table",
     record: Macro = RECORD,
-    package: str = "dbt_ripple",
 ) -> Project:
     """A model of the project, and one of our own package, to which a hook of the run may write."""
-    written = replace(node("model.dbt_ripple.log", log), package_name=package)
+    written = node("model.dbt_ripple.log", log, config={"materialized": kind})
+    written = replace(written, package_name="dbt_ripple")
     run = node("operation.p.p-on-run-end-0", None, raw=UPLOAD)
     nodes = (orders(), node("model.p.a", a, RAW), written, run, *more)
     return project(*nodes, catalog=LISTED, macros=[record])
 
 
 EDIT = "select id + 1 as id from s.orders"
+CHECK = check("t", "select n from s.log", "model.dbt_ripple.log")
+OF_PACKAGE = replace(CHECK, package_name="dbt_ripple")
 READER = node("model.p.reads", "select n from s.log", "model.dbt_ripple.log")
 
 
@@ -291,14 +294,13 @@ def test_what_a_known_package_alone_reads_of_the_run_is_not_built() -> None:
     ("base", "head"),
     [
         (recorded("select id from s.orders", READER), recorded(EDIT, READER)),
-        (
-            recorded("select id from s.orders", check("t", "select n from s.log", "model.dbt_ripple.log")),
-            recorded(EDIT, check("t", "select n from s.log", "model.dbt_ripple.log")),
-        ),
+        (recorded("select id from s.orders", CHECK), recorded(EDIT, CHECK)),
+        (recorded("select id from s.orders", OF_PACKAGE), recorded(EDIT, OF_PACKAGE)),
         (recorded(), recorded(EDIT, log="select 2 as n")),
+        (recorded(), recorded(EDIT, kind="incremental")),
         (recorded(), recorded(EDIT, record=OTHER_RECORD)),
     ],
-    ids=["a model reads it", "a test reads it", "it was edited", "the package was edited"],
+    ids=["a model", "a test", "a test of the package", "edited", "configured", "another package"],
 )  # fmt: skip
 def test_it_is_built_where_more_than_that_depends_on_it(base: Project, head: Project) -> None:
     assert "model.dbt_ripple.log" in picked(base, head).models
