@@ -1004,7 +1004,7 @@ def generate(
     shape: str = "project",
     tests_per_model: float = 1.5,
 ) -> Generated:
-    """Write manifest.json and catalog.json of a made-up project.
+    """Write manifest.json, catalog.json and the files of seeds of a made-up project.
 
     Args:
         folder: where to; made if it is not there.
@@ -1051,7 +1051,7 @@ def generate(
             write(_with_jinja(_model(model, adapter), done.models))
             for test in tests:
                 write(test)
-        others = [_seed(at, adapter) for at in range(round(done.models * _SEEDS))]
+        others = [_seed(at, adapter, folder) for at in range(round(done.models * _SEEDS))]
         others += [_table_of_package(table, adapter) for table in made_packages.TABLES]
         for relation, entry in others if shape == "project" else ():
             columns[relation.unique_id] = relation
@@ -1485,22 +1485,27 @@ def _table_of_package(table: str, adapter: str) -> tuple[Relation, dict[str, Any
     return relation, _with_jinja(entry, 1)
 
 
-def _seed(at: int, adapter: str) -> tuple[Relation, dict[str, Any]]:
-    """A list of codes: its file has the header, a hook brings the rows."""
+def _seed(at: int, adapter: str, folder: Path) -> tuple[Relation, dict[str, Any]]:
+    """A list of codes: its file has a few of its rows, a hook brings the rest."""
     name = f"{_ENTITIES[at % len(_ENTITIES)]}_codes_{at}"
     prefix = f"{CATALOG}." if adapter == "databricks" else ""
     columns = [Column("code", "str"), Column("label", "str"), Column("valid_from", "date")]
     relation = Relation(
         f"seed.{PROJECT}.{name}", name, "codes", f"{prefix}codes.{name}", "", columns
     )
+    lines = [",".join(c.name for c in columns), *(f"c{n},label {n},2024-01-0{n}" for n in (1, 2, 3))]
+    file = folder / "seeds" / f"{name}.csv"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     entry = _node(relation.unique_id, "seed", name, f"{name}.csv", adapter)
     entry |= {
+        "checksum": {"name": "sha256", "checksum": hashlib.sha256(file.read_bytes()).hexdigest()},
         "schema": relation.schema,
         "original_file_path": f"seeds/{name}.csv",
         "config": _config("seed") | {"column_types": {"code": "string"}, "quote_columns": None},
         "relation_name": relation.reference,
         "raw_code": "",
-        "root_path": None,
+        "root_path": str(folder.resolve()),
         "depends_on": {"macros": [], "nodes": []},
     }
     return relation, _with_jinja(entry, at)

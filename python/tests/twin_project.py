@@ -56,7 +56,8 @@ def build(side: str, folder: Path) -> Path:
         patch.setenv("RIPPLE_DUCKDB_PATH", str(folder / f"{side}.duckdb"))
         patch.setenv("RIPPLE_SCHEMA", f"twin_{side}")
         try:
-            for command in [["compile"]] if side == "unbuilt" else [["run"], ["docs", "generate"]]:
+            built = [["run-operation", "load_raw_data"], ["run"], ["docs", "generate"]]
+            for command in [["compile"]] if side == "unbuilt" else built:
                 with contextlib.redirect_stdout(sys.stderr):
                     done = dbtRunner().invoke(
                         [

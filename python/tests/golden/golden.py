@@ -332,7 +332,10 @@ def items(work: Path, section: str) -> Iterator[Item]:
 def record(work: Path) -> list[str]:
     """The lines of the record as it is now."""
     made = [f"# {name} {version(name)}" for name in VERSIONS]
-    return [*made, *(item.line() for section in SECTIONS for item in items(work, section))]
+    for section in SECTIONS:
+        # Labs of two sections write to one folder otherwise.
+        made += [item.line() for item in items(work / section, section)]
+    return made
 
 
 def recorded(section: str, lines: Sequence[str]) -> list[str]:
