@@ -1493,7 +1493,10 @@ def _seed(at: int, adapter: str, folder: Path) -> tuple[Relation, dict[str, Any]
     relation = Relation(
         f"seed.{PROJECT}.{name}", name, "codes", f"{prefix}codes.{name}", "", columns
     )
-    lines = [",".join(c.name for c in columns), *(f"c{n},label {n},2024-01-0{n}" for n in (1, 2, 3))]
+    lines = [
+        ",".join(c.name for c in columns),
+        *(f"c{n},label {n},2024-01-0{n}" for n in (1, 2, 3)),
+    ]
     file = folder / "seeds" / f"{name}.csv"
     file.parent.mkdir(exist_ok=True)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
