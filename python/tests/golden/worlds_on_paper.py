@@ -211,4 +211,7 @@ def generated(work: Path, models: int) -> PaperWorld:
     """The benchmark's project, for Spark."""
     folder = work / f"generated{models}"
     generate.generate(folder, models, adapter="spark")
-    return PaperWorld(f"generated {models}", read_project(folder), folder / "scratch", "spark")
+    project = read_project(folder)
+    for node in project.of_type("seed"):
+        node.root_path = str(folder)
+    return PaperWorld(f"generated {models}", project, folder / "scratch", "spark")
