@@ -4,7 +4,7 @@ Everything that a manifest says of a node besides its code is a property: its co
 knows the key or not, and what is declared of it and of its columns. What is not listed here counts for
 both. What is listed is known not to change data, or not to be looked at by anything that dbt runs,
 *unless something does read it*: a hook, a macro that stands in for one of dbt's, a branch that was
-not compiled (see `graph.jinja_reads`).
+not compiled (see `jinja.reads`).
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def property_names(nodes: Iterable[Node]) -> frozenset[str]:
 
 
 def read_of(node: Node, reads: Reads) -> list[Any]:
-    """What some Jinja reads of a node (see `graph.jinja_reads`), as the node has it."""
+    """What some Jinja reads of a node (see `jinja.reads`), as the node has it."""
     if reads.everything:
         names = {*node.config, *_OWN_FIELDS, "alias", "columns", "refs"}
         return [(name, of_name(node, name)) for name in sorted(names)]

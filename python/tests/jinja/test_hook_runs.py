@@ -135,6 +135,11 @@ def test_what_cannot_be_followed(text: str) -> None:
         "{% for r in var('x') %}{% else %}hit{% endfor %}",
         "{% if run_query('select 1').columns[0][0] == 7 %}hit{% endif %}",
         "{% if load_result('x') and not target.name %}hit{% endif %}",
+        # A question of which a part is not known either is another question each time.
+        "{% if env_var(var('x')) and not env_var(var('y')) %}hit{% endif %}",
+        "{% if flags.x == var('x') ~ '' and flags.x != var('y') ~ '' %}hit{% endif %}",
+        "{% if (flags.x | replace('a', '')) and not (flags.x | replace('b', '')) %}hit{% endif %}",
+        "{% if flags.x == 1 and flags.x != '1' %}hit{% endif %}",
     ],
 )  # fmt: skip
 def test_both_ways_are_taken_where_a_value_is_not_known(text: str) -> None:
