@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, NoReturn
 
 from jinja2 import Template, nodes
+from jinja2.runtime import Macro as JinjaMacro
 from jinja2.runtime import Undefined
 from jinja2.utils import missing
 
@@ -199,6 +201,7 @@ class HookRunner:
         adapter: its type.
         internal: the packages that come with dbt.
         known: macros of which it is known what they do, by unique_id.
+        config: what is known of the config of the node that is built.
         may_run: those that may run a statement, themselves or further. What another gives is not known
             where a text has too many ways to be followed with it.
     """
@@ -211,6 +214,7 @@ class HookRunner:
         internal: Iterable[str],
         known: Iterable[str] = (),
         may_run: Callable[[], Container[str]] = frozenset,
+        config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.env = UnknownEnvironment(self.resolved)
         self.root, self.adapter = root or "", adapter
@@ -221,6 +225,8 @@ class HookRunner:
             self.by_name.setdefault(macro.name, {})[macro.package_name] = macro
             package = "dbt" if macro.package_name in self.internal else macro.package_name
             self.packages.setdefault(package, {})[macro.name] = macro
+        self.config = config
+        self.package = self.root
         self.depth = 0
         self._macros: dict[str, Any] = {}
         self.known_macros = frozenset(known)
@@ -231,6 +237,7 @@ class HookRunner:
         run = self.env.run
         self._values = {name: Unknown(run, name) for name in _VALUES}
         self._values |= {
+            "config": _Known(run, {"get": self._configured, "require": self._configured}, None),
             "target": _Known(run, {"type": self.adapter}, None),
             **{kind: _Known(run, {}, partial(self.named, kind)) for kind in ("ref", "source")},
         }
@@ -249,6 +256,7 @@ class HookRunner:
         return run
 
     def _run(self, text: str, package: str) -> HookRun:
+        self.package = package
         self._skipped: set[str] = set()
         self._statements, self._called, self._known, self._read = {}, set(), set(), set()
         self.env.reached = set()
@@ -276,6 +284,28 @@ class HookRunner:
             frozenset(self.env.reached),
             because,
         )
+
+    def certainly_ends(self, macro: Macro, package: str) -> frozenset[str] | None:
+        """The macros that one calls which ends in an error whichever way it takes; None where it may not.
+
+        What else it does on its way does not matter.
+        """
+        self.package = package
+        self.brief_below, self.env.run.brief = _DEPTHS[-1], True
+        self.env.free_name = lambda _: Unknown(self.env.run)
+        self._called = {macro.unique_id}
+        try:
+            for _ in self.env.run.paths():
+                with suppress(_PathEndsError):
+                    self._given(macro, (), {})
+                    return None
+        except Exception:  # whatever goes wrong in a template
+            return None
+        return frozenset(self._called)
+
+    def _configured(self, name: Any, *_: Any, **__: Any) -> Any:
+        known = isinstance(name, str) and name in self.config
+        return self.config[name] if known else Unknown(self.env.run)
 
     def record(self, statement: Any) -> None:
         """Note a statement that is run."""
@@ -331,7 +361,9 @@ class HookRunner:
             context = template.new_context(names)
             for _ in template.root_render_func(context):
                 pass
-            made = self._macros[macro.unique_id] = context.vars[macro.name]
+            # A materialization is called by another name.
+            made = next(each for each in context.vars.values() if isinstance(each, JinjaMacro))
+            self._macros[macro.unique_id] = made
         return made
 
     def _template(self, text: str, package: str) -> tuple[Template, dict[str, Any]]:
@@ -352,13 +384,16 @@ class HookRunner:
         if macro.unique_id not in self.may_run() and not any(functions):
             self._skipped.add(macro.unique_id)
             return Unknown(self.env.run)
-        silent = True
+        silent = ends = True
         for _ in self.env.run.apart():
             with suppress(_PathEndsError):
                 given = self._given(macro, args, kwargs)
+                ends = False
                 silent = silent and (
                     given is None or (isinstance(given, str) and not given.strip())
                 )
+        if ends:
+            raise _PathEndsError
         return "" if silent else Unknown(self.env.run)
 
     def resolved(self, name: str, package: str) -> Any:
@@ -378,12 +413,12 @@ class HookRunner:
         return self.function(macros[name]) if name in macros else missing
 
     def _meant(self, of: Mapping[str, Macro], package: str) -> Macro | None:
-        """The macro that a bare name means: the package's own, the project's, or dbt's."""
-        for each in (package, self.root):
+        """The macro that a bare name means, whoever says it: the node's package's, the project's, or dbt's."""
+        for each in (self.package, self.root):
             if each in of:
                 return of[each]
         of_dbt = [macro for each, macro in of.items() if each in self.internal]
-        return of_dbt[0] if len(of_dbt) == 1 else None
+        return of_dbt[0] if len(of_dbt) == 1 else of.get(package)
 
     def dispatched(self, name: str) -> list[Macro]:
         """The macros that ``adapter.dispatch`` may take, one of each package that has some.
@@ -429,7 +464,7 @@ class HookRunner:
         return missing
 
     def _of_adapter(self, name: str) -> Any:
-        """What the adapter has by a name; `missing` where that is not known."""
+        """What the adapter has by a name."""
         if name in _ASKS:
             return self.asked
         if name in _KEEPS:
@@ -453,7 +488,7 @@ class HookRunner:
                 return lambda database=None, schema=None, identifier=None: self.created(
                     identifier=identifier, sure=False
                 )
-        return missing
+        return self.env.free_name(f"adapter.{name}")
 
     def named(self, kind: str, *args: Any, **_: Any) -> Any:
         """The relation that ``ref`` or ``source`` is asked for."""

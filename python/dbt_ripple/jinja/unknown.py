@@ -302,9 +302,9 @@ class _Context(Context):
         assert isinstance(environment, UnknownEnvironment)
         found = environment.resolve(key, self.parent["package"])
         found = super().resolve_or_missing(key) if found is missing else found
-        # A name of dbt's context may do anything; a variable that is not set is nothing.
+        # A variable that is not set is nothing.
         is_free = found is missing and key not in self.parent["set_here"]
-        return StrictUndefined(name=key) if is_free else found
+        return environment.free_name(key) if is_free else found
 
 
 class UnknownEnvironment(DbtEnvironment):
@@ -315,6 +315,7 @@ class UnknownEnvironment(DbtEnvironment):
 
     Attributes:
         run: what is chosen while a text is run.
+        free_name: what stands for a name of dbt's context that is not known: it may do anything.
     """
 
     context_class = _Context
@@ -325,6 +326,7 @@ class UnknownEnvironment(DbtEnvironment):
         super().__init__()
         self.resolve = resolve
         self.run = Run()
+        self.free_name: Callable[[str], Any] = lambda name: StrictUndefined(name=name)
         self.finalize = _as_text
         self.filters = {n: self._careful("|", n, f) for n, f in self.filters.items()}
         tests: Mapping[str, Any] = self.tests
