@@ -23,6 +23,7 @@ from dbt_ripple.graph.hook_reader import HookEffects, Target, hook_reader
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
+from dbt_ripple.graph.unnamed_reads import relations_named
 from dbt_ripple.jinja.hook_runs import THIS, Place
 from dbt_ripple.jinja.reads import EVERYTHING
 from dbt_ripple.jinja.text import normalised
@@ -110,6 +111,18 @@ class Hooks:
         keys = {key for key in self.writing.keys() & hook.words if key not in hook.writes}
         named = self.making.keys() if ANY_NAME in self.making else self.making.keys() & hook.words
         return keys | {f"{name}()" for name in named if name not in hook.makes}
+
+    def read_by_own(self, node: Node) -> set[str]:
+        """The relations that a node's hooks name which may change its own."""
+        named: set[str] = set()
+        for _, sql in self.config_fingerprints.own_hooks(node):
+            done = self.reader.of(sql, node.package_name)
+            targets = done.reads | done.writes
+            named.update(u for target in targets for u in self.read(target, node.unique_id))
+            if done.because is not None:
+                named.update(self.project.parents.get(node.unique_id, ()))
+                named.update(*(relations_named(text, self.names) for text in done.texts))
+        return named
 
     def called_in(self, sql: str) -> set[str]:
         """What hooks make and a query names."""

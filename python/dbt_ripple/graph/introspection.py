@@ -8,7 +8,6 @@ macro is not known to query less, that is everything in the node's refs.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -21,6 +20,7 @@ from dbt_ripple.graph.config_fingerprints import BY_JINJA, names_in_sql
 from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
 from dbt_ripple.graph.unnamed_reads import CATALOG
 from dbt_ripple.jinja.facts import Facts, Use, facts_of, facts_without
+from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.text import without_tags
 
 
@@ -132,19 +132,14 @@ class Introspection:
     def __init__(self, project: Project, macros: Macros) -> None:
         self.macros = macros
         self.project = project
-        self._macros: dict[str, tuple[IntrospectedParts, bool, bool, bool]] = {}
-        self._of: dict[tuple[str, ...], WarehouseReads] = {}
-        self._named: dict[tuple[str, ...], NamesInJinja] = {}
 
     def of(self, node: Node) -> WarehouseReads:
         """What a node queries, as far as its own Jinja and the macros it reaches tell."""
-        code = node.raw_code, *node.depends_on.macros  # the same for all tests of one kind
-        reads = self._of.get(code)
-        if reads is None:
-            reads = self._of[code] = self._looks(node.raw_code, node.depends_on.macros)
-        return reads
+        # The same for all tests of one kind.
+        return self._looks(node.raw_code, tuple(node.depends_on.macros))
 
-    def _looks(self, raw: str, reached: Sequence[str]) -> WarehouseReads:
+    @cached_method
+    def _looks(self, raw: str, reached: tuple[str, ...]) -> WarehouseReads:
         # Nearly every text queries nothing, which is found out faster than it is parsed.
         if not any(sign in raw for sign in _SIGNS):
             called = [u for u in reached if dispatched(u.rpartition(".")[2]) in raw]
@@ -186,24 +181,21 @@ class Introspection:
 
         A relation that is only named in a string is no parent to dbt.
         """
-        code = node.raw_code, *node.depends_on.macros
-        names = self._named.get(code)
-        if names is None:
-            texts = (node.raw_code, *self.macros.texts_of(node.depends_on.macros))
-            in_texts = [_names_in(text) for text in texts]
-            names = self._named[code] = NamesInJinja(
-                frozenset().union(*(names.dotted for names in in_texts)),
-                frozenset().union(*(names.bare for names in in_texts)),
-                any(names.catalog for names in in_texts),
-                any(names.columns for names in in_texts),
-            )
-        return names
+        return self._named((node.raw_code, *self.macros.texts_of(node.depends_on.macros)))
 
+    @cached_method
+    def _named(self, texts: tuple[str, ...]) -> NamesInJinja:
+        in_texts = [_names_in(text) for text in texts]
+        return NamesInJinja(
+            frozenset().union(*(names.dotted for names in in_texts)),
+            frozenset().union(*(names.bare for names in in_texts)),
+            any(names.catalog for names in in_texts),
+            any(names.columns for names in in_texts),
+        )
+
+    @cached_method
     def of_macro(self, unique_id: str) -> tuple[IntrospectedParts, bool, bool, bool]:
         """What a macro shows, with all it calls; whether it asks if relations exist, for more, and for types."""
-        reads = self._macros.get(unique_id)
-        if reads is not None:
-            return reads
         parts = IntrospectedParts.NOTHING
         types = exist = more = False
         seen: set[str] = set()
@@ -228,8 +220,7 @@ class Introspection:
             stack += self.macros.users_by_name.get(dispatched(macro.name), ())
         if parts == IntrospectedParts.NAMES and types:
             parts = IntrospectedParts.COLUMNS
-        self._macros[unique_id] = parts, exist, more, types
-        return self._macros[unique_id]
+        return parts, exist, more, types
 
 
 def _introspected_parts(facts: Facts) -> tuple[IntrospectedParts, bool]:

@@ -105,8 +105,7 @@ class LeftByHooks:
         node = linker.project.nodes.get(key)
         if node is not None:
             above.update(refers_to(linker, key))
-            dotted, bare = linker.context.config_fingerprints.named_by_hooks(node)
-            above |= linker.names.nodes_named(dotted, bare) if dotted or bare else set()
+            above |= self.hooks.read_by_own(node)
             code = node.compiled_code or node.raw_code
             above |= {f"{name}()" for name in self.hooks.called_in(code)}
             above |= self.hooks.writing.keys() & set(re.findall(r"\w+", code.lower()))

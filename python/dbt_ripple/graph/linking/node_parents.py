@@ -38,14 +38,11 @@ def functions_above(linker: Linker, unique_id: str) -> list[str]:
 
 
 def named_by_hooks(linker: Linker, unique_id: str, node: Node) -> list[str]:
-    """The relations that a node's hooks name literally, but those that are made of it.
+    """The relations that a node's hooks name, but those that are made of it.
 
     Of one that is, a hook sees what an earlier run left, as a model does of itself (rule 6).
     """
-    dotted, bare = linker.context.config_fingerprints.named_by_hooks(node)
-    if not dotted and not bare:
-        return []
-    unique_ids = linker.names.nodes_named(dotted, bare) - {unique_id, *linker.in_progress}
+    unique_ids = linker.context.hooks.read_by_own(node) - {unique_id, *linker.in_progress}
     return not_below(linker.project, unique_id, unique_ids)
 
 
