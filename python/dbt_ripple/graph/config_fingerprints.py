@@ -8,7 +8,7 @@ in compiled SQL, but in the config and text that this module reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -101,10 +101,7 @@ class ConfigFingerprints:
         config = node.config
         settings: dict[str, Any] = {}
         if self.may_be_other_sql(node):
-            settings["commands"] = normalised(node.raw_code)
-            settings["command vars"] = self.macros.variables(node.raw_code)
-            settings["command macros"] = self.macros.fingerprint(node.depends_on.macros)
-            settings["command references"] = self.references.of(node)
+            settings["commands"] = self._unseen_code(node, node.raw_code, node.depends_on.macros)
         if node.is_ephemeral and node.compiled_code is not None:
             return settings  # it is what its readers' SQL shows: no hook of it runs
         if hooks := self.own_hooks(node):
@@ -131,15 +128,9 @@ class ConfigFingerprints:
                     settings[name] = config[name]
         if materialized == "incremental":
             if hidden := "\n".join(branches(node.raw_code)):
-                settings["branches"] = hidden
-                settings["branch vars"] = self.macros.variables(hidden)
-                settings["branch macros"] = self.macros.fingerprint(self.macros.named_in(hidden))
+                settings["branches"] = self._unseen_code(node, hidden, self.macros.named_in(hidden))
             elif asking := self.macros.that_ask(node.depends_on.macros):
-                settings["branches"] = normalised(node.raw_code)
-                settings["branch vars"] = self.macros.variables(node.raw_code)
-                settings["branch macros"] = self.macros.fingerprint(asking)
-            if "branches" in settings:
-                settings["branch references"] = self.references.of(node)
+                settings["branches"] = self._unseen_code(node, node.raw_code, asking)
         if self.project.files:
             read = [*files_read(node, self.adapter_type), *modules_imported(node)]
             if held := {f: content for f in read if (content := self.project.files.get(f))}:
@@ -152,6 +143,11 @@ class ConfigFingerprints:
             if everywhere:
                 settings["read of all nodes"] = self.of_all_nodes(everywhere, kinds)
         return settings
+
+    def _unseen_code(self, node: Node, text: str, macros: Iterable[str]) -> tuple[Any, ...]:
+        """What decides what a text of a node gives that no compiled SQL shows."""
+        called = self.macros.fingerprint(macros)
+        return normalised(text), self.macros.variables(text), called, self.references.of(node)
 
     def of_function(self, node: Node) -> list[tuple[str, Any]]:
         """What of the config of a function decides what it gives back."""
@@ -311,7 +307,7 @@ class ConfigFingerprints:
             return digest(b"ephemeral")
         settings: list[Any] = [
             sorted(self.settings_of(node, columns=True).items()),
-            sorted(run_with(node), key=lambda pair: pair[0]),
+            [*run_with(node)],
             (node.language, place(node), constraints(node), declared(node)),
             self.naming,
         ]

@@ -112,6 +112,11 @@ class Hooks:
         named = self.making.keys() if ANY_NAME in self.making else self.making.keys() & hook.words
         return keys | {f"{name}()" for name in named if name not in hook.makes}
 
+    def doing(self, key: str) -> list[Hook]:
+        """The hooks that write to a relation, or make something, whose key ends in ``()``."""
+        name = key.removesuffix("()")
+        return self.making.get(name, []) if key != name else self.writing.get(key, [])
+
     def read_by_own(self, node: Node) -> set[str]:
         """The relations that a node's hooks name which may change its own."""
         named: set[str] = set()
