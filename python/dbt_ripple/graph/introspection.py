@@ -150,9 +150,7 @@ class Introspection:
         values: tuple[tuple[str, str], ...] = ()
         if "get_column_values" in facts.words:
             facts, values = without_column_values(raw)
-        parts, exist = _introspected_parts(facts)
-        more = False
-        types = not facts.said.isdisjoint(_TYPES)
+        shown = _shown(facts)
         for unique_id in reached:
             macro = self.macros.macros.get(unique_id)
             if macro is None or unique_id == APPLY_TAGS:
@@ -167,14 +165,13 @@ class Introspection:
                 and facts.words.isdisjoint((plain, macro.name))
             ):
                 continue  # dbt notes what a materialization called, once the node has run
-            of_macro, asks, asks_more, asks_types = self.of_macro(unique_id)
-            parts, exist, more = max(parts, of_macro), exist or asks, more or asks_more
-            types = types or asks_types
-        if parts == IntrospectedParts.NAMES and types:
-            parts = IntrospectedParts.COLUMNS
-        if exist and (more or facts.words & _OF_A_RELATION):
+            shown |= self.of_macro(unique_id)
+        parts = shown.parts
+        if shown.exist and shown.of_relation:
             parts = IntrospectedParts.EVERYTHING
-        return WarehouseReads(parts, values, exist and parts != IntrospectedParts.EVERYTHING)
+        elif parts == IntrospectedParts.NAMES and shown.types:
+            parts = IntrospectedParts.COLUMNS
+        return WarehouseReads(parts, values, shown.exist and parts != IntrospectedParts.EVERYTHING)
 
     def named(self, node: Node) -> NamesInJinja:
         """The names of relations in the strings and the SQL of a node's Jinja and of its macros.
@@ -194,10 +191,9 @@ class Introspection:
         )
 
     @cached_method
-    def of_macro(self, unique_id: str) -> tuple[IntrospectedParts, bool, bool, bool]:
-        """What a macro shows, with all it calls; whether it asks if relations exist, for more, and for types."""
-        parts = IntrospectedParts.NOTHING
-        types = exist = more = False
+    def of_macro(self, unique_id: str) -> _Shown:
+        """What a macro shows, with all it calls."""
+        shown = _Shown()
         seen: set[str] = set()
         stack = [unique_id]
         while stack:
@@ -206,35 +202,55 @@ class Introspection:
             if macro is None or current in seen:
                 continue
             seen.add(current)
-            if macro.package_name in INTERNAL:
-                less = _INTERNAL.get(dispatched(macro.name))
-                if less is not None:
-                    parts = max(parts, less)
-                    continue
-            facts = self.macros.facts(current)
-            parts_of_macro, asks = _introspected_parts(facts)
-            parts, exist = max(parts, parts_of_macro), exist or asks
-            types = types or not facts.said.isdisjoint(_TYPES)
-            more = more or not facts.words.isdisjoint(_OF_A_RELATION)
+            less = _INTERNAL.get(dispatched(macro.name)) if macro.package_name in INTERNAL else None
+            if less is not None:
+                shown |= _Shown(less)
+                continue
+            shown |= _shown(self.macros.facts(current))
             stack += macro.depends_on.macros
             stack += self.macros.users_by_name.get(dispatched(macro.name), ())
-        if parts == IntrospectedParts.NAMES and types:
-            parts = IntrospectedParts.COLUMNS
-        return parts, exist, more, types
+        return shown
 
 
-def _introspected_parts(facts: Facts) -> tuple[IntrospectedParts, bool]:
-    """What a piece of Jinja, taken alone, may query, and whether it asks if relations exist."""
-    exist = not facts.words.isdisjoint(_EXIST)
-    if not facts.readable or not facts.words.isdisjoint(_EVERYTHING):
-        return IntrospectedParts.EVERYTHING, exist or not facts.readable
+class _Shown(NamedTuple):
+    """What a piece of Jinja, taken alone, may query.
+
+    Attributes:
+        parts: how much of refs.
+        exist: whether it asks if relations exist.
+        of_relation: whether it asks for what some adapters know of a relation besides.
+        types: whether it asks a column for more than its name.
+    """
+
+    parts: IntrospectedParts = IntrospectedParts.NOTHING
+    exist: bool = False
+    of_relation: bool = False
+    types: bool = False
+
+    def __or__(self, other: _Shown) -> _Shown:
+        return _Shown(*map(max, self, other))
+
+
+def _shown(facts: Facts) -> _Shown:
+    """What a piece of Jinja with these facts may query."""
     parts = IntrospectedParts.NOTHING
-    if "get_columns_in_relation" in facts.words:
+    if (
+        not facts.readable
+        or not facts.words.isdisjoint(_EVERYTHING)
+        or any(
+            "adapter" in use.path and _SHOWS_NO_MORE.isdisjoint(_after(use, "adapter"))
+            for use in facts.uses
+        )
+    ):
+        parts = IntrospectedParts.EVERYTHING
+    elif "get_columns_in_relation" in facts.words:
         parts = IntrospectedParts.NAMES
-    for use in facts.uses:
-        if "adapter" in use.path and _SHOWS_NO_MORE.isdisjoint(_after(use, "adapter")):
-            return IntrospectedParts.EVERYTHING, exist
-    return (IntrospectedParts.COLUMNS if parts and facts.said & _TYPES else parts), exist
+    return _Shown(
+        parts,
+        not facts.words.isdisjoint(_EXIST),
+        not facts.words.isdisjoint(_OF_A_RELATION),
+        not facts.said.isdisjoint(_TYPES),
+    )
 
 
 _SHOWS_NO_MORE: Final = _BENIGN | {"get_columns_in_relation", "get_relation"}
