@@ -34,6 +34,7 @@ from dbt_ripple.graph.node_properties import (
 )
 from dbt_ripple.jinja.facts import Facts, calls_any_macro, facts_of, looks_at_it, names_this
 from dbt_ripple.jinja.facts import asks as asks_of
+from dbt_ripple.jinja.hook_runs import THIS
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.reads import (
     NOTHING,
@@ -105,7 +106,9 @@ class ConfigFingerprints:
         if node.is_ephemeral and node.compiled_code is not None:
             return settings  # it is what its readers' SQL shows: no hook of it runs
         if hooks := self.own_hooks(node):
-            settings["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
+            settings["hooks"] = [
+                (when, normalised(sql), self.references_in(sql, node)) for when, sql in hooks
+            ]
             settings["hook macros"] = self.hook_code(node)
             settings["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
             if VOLATILE_NAMES & self.words_of_hooks(node):  # in each relation other values
@@ -347,6 +350,12 @@ class ConfigFingerprints:
         if done.because is None:
             return {*done.called}
         return {*self.macros.closure(self.macros.named_in(sql))}
+
+    def references_in(self, sql: str, node: Node) -> list[str]:
+        """What the references of a node mean, where a hook of it refers to anything but the node itself."""
+        done = self.hook_reader.of(sql, node.package_name)
+        refers = any(target.place not in (None, THIS) for target in done.reads | done.writes)
+        return self.references.of(node) if refers or done.because is not None else []
 
     def hook_code(self, node: Node) -> bytes:
         """A fingerprint of the user's macros that these hooks run; empty for none."""

@@ -204,6 +204,7 @@ class Hooks:
             return text
         return digest(
             text,
+            repr(self.config_fingerprints.references_in(sql, node)).encode(),
             self.config_fingerprints.code_of_hook(sql, done),
             self.macros.variables(sql).encode(),
             self.config_fingerprints.read_by(sql, node, done),
