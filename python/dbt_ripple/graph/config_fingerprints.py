@@ -18,7 +18,7 @@ from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.file_reads import files_read, modules_imported
-from dbt_ripple.graph.hook_reader import HookEffects, hook_reader
+from dbt_ripple.graph.hook_reader import HookEffects
 from dbt_ripple.graph.macros import OWN, Macros, dispatched, environment_in_python
 from dbt_ripple.graph.node_properties import (
     KEEPING_ROWS,
@@ -83,7 +83,7 @@ class ConfigFingerprints:
     def __init__(self, project: Project, macros: Macros) -> None:
         self.project = project
         self.macros = macros
-        self.hook_reader = hook_reader(macros)
+        self.hook_reader = macros.hook_reader
         self.adapter_type = project.metadata.adapter_type
 
     def of(self, node: Node, *, columns: bool = False) -> bytes:

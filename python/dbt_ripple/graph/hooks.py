@@ -19,7 +19,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.statement_effects import ANY_NAME, UNKNOWN
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
-from dbt_ripple.graph.hook_reader import HookEffects, Target, hook_reader
+from dbt_ripple.graph.hook_reader import HookEffects, Target
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
@@ -93,7 +93,7 @@ class Hooks:
         self.names = names
         self.macros = config_fingerprints.macros
         self.config_fingerprints = config_fingerprints
-        self.reader = hook_reader(self.macros)
+        self.reader = self.macros.hook_reader
         self.macros_that_run = macros_that_run(self.macros)
         self.all = [hook for hook in self._hooks() if hook.writes or hook.makes or hook.anything]
         self.writing: dict[str, list[Hook]] = {}

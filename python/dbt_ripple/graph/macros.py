@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.flow.fingerprint import digest
@@ -21,6 +21,9 @@ from dbt_ripple.jinja.facts import NOTHING as UNUSED
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.reads import NOTHING, Reads, reads_of
 from dbt_ripple.jinja.text import normalised, normalised_macro
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.hook_reader import HookReader
 
 INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)})
 """Packages that come with dbt and its adapters."""
@@ -101,6 +104,13 @@ class Macros:
                 found.add(unique_id)
                 stack += self._called_by(unique_id)
         return frozenset(found)
+
+    @cached_property
+    def hook_reader(self) -> HookReader:
+        """What reads the hooks that call these."""
+        from dbt_ripple.graph.hook_reader import HookReader  # which reads by the macros
+
+        return HookReader(self)
 
     @cached_property
     def beside(self) -> frozenset[str]:
@@ -337,22 +347,26 @@ def environment_in_python(code: str) -> set[str]:
     names: set[str] = set()
     asked = 0
     for node in ast.walk(tree):
-        key: ast.expr | None = None
-        if isinstance(node, ast.Constant) and node.value in ("environ", "getenv"):
-            return {ANY}
-        if isinstance(node, ast.alias) and node.asname and node.name in ("environ", "getenv"):
-            return {ANY}
         asked += _is_of_os(node, "environ") or _is_of_os(node, "getenv")
-        if isinstance(node, ast.Subscript) and _is_of_os(node.value, "environ"):
-            key = node.slice
-        elif isinstance(node, ast.Call) and node.args:
-            of = node.func
-            gets = isinstance(of, ast.Attribute) and of.attr == "get"
-            if _is_of_os(of, "getenv") or (gets and _is_of_os(of.value, "environ")):  # type: ignore[attr-defined]
-                key = node.args[0]
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            names.add(key.value)
-            asked -= 1
+        match node:
+            case ast.Constant(value="environ" | "getenv"):
+                return {ANY}
+            case ast.alias(name="environ" | "getenv", asname=str()):
+                return {ANY}
+            case (
+                ast.Subscript(value=of, slice=ast.Constant(value=str(name)))
+                | ast.Call(
+                    func=ast.Attribute(value=of, attr="get"),
+                    args=[ast.Constant(value=str(name)), *_],
+                )
+            ) if _is_of_os(of, "environ"):
+                names.add(name)
+                asked -= 1
+            case ast.Call(func=of, args=[ast.Constant(value=str(name)), *_]) if _is_of_os(
+                of, "getenv"
+            ):
+                names.add(name)
+                asked -= 1
     return names | {ANY} if asked else names
 
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, NoReturn
 
 from jinja2 import Template, nodes
@@ -214,7 +213,7 @@ class HookRunner:
         internal: Iterable[str],
         known: Iterable[str] = (),
         may_run: Callable[[], Container[str]] = frozenset,
-        config: Mapping[str, Any] = MappingProxyType({}),
+        config: Mapping[str, Any] | None = None,
     ) -> None:
         self.env = UnknownEnvironment(self.resolved)
         self.root, self.adapter = root or "", adapter
@@ -225,7 +224,7 @@ class HookRunner:
             self.by_name.setdefault(macro.name, {})[macro.package_name] = macro
             package = "dbt" if macro.package_name in self.internal else macro.package_name
             self.packages.setdefault(package, {})[macro.name] = macro
-        self.config = config
+        self.config = config or {}
         self.package = self.root
         self.depth = 0
         self._macros: dict[str, Any] = {}
