@@ -67,14 +67,6 @@ NAMING: Final = re.compile(r"generate_\w+_name$")
 """Names of the macros by which dbt names relations."""
 
 _WORDS: Final = re.compile(r"\w+|\*")
-BY_JINJA: Final = "__by_jinja__"
-"""Stands for what Jinja gives, where names are looked for in a text."""
-
-_PART: Final = r"""(?:`[^`]+`|"[^"]+"|\w+)"""
-_DOTTED: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})+")
-_READ: Final = re.compile(
-    r"""\b(?:from|join|into|update|using|table|view)\s+[`"]?(\w+)\b[`"]?(?!\s*\.)""", re.I
-)
 
 
 class ConfigFingerprints:
@@ -487,26 +479,6 @@ def _may_make_words(facts: Facts) -> bool:
         or not steps.issuperset(facts.words)  # a filter
         or any(of not in ("ref", "source") for _, of in facts.texts)
     )
-
-
-def names_in_sql(text: str) -> tuple[set[str], set[str]]:
-    """What may be names of relations in a piece of SQL: with a schema, and bare.
-
-    Where `BY_JINJA` is a part of a name, its last part is a bare one.
-
-    Example:
-        >>> dotted, bare = names_in_sql("select a.b from raw.t join __by_jinja__.u on true, v")
-        >>> sorted(dotted), bare
-        (['a.b', 'raw.t'], {'u'})
-    """
-    dotted: set[str] = set()
-    bare = {match[1] for match in _READ.finditer(text)}
-    for match in _DOTTED.finditer(text):
-        if BY_JINJA in match[0]:
-            bare.add(match[0].rpartition(".")[2].strip(' `"'))
-        else:
-            dotted.add(match[0])
-    return dotted, bare - {BY_JINJA}
 
 
 def words(text: str) -> set[str]:

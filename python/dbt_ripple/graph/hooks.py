@@ -23,7 +23,7 @@ from dbt_ripple.graph.hook_reader import HookEffects, Target
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
-from dbt_ripple.graph.unnamed_reads import relations_named
+from dbt_ripple.graph.unnamed_reads import relations_named, words_of_names
 from dbt_ripple.jinja.hook_runs import THIS, Place
 from dbt_ripple.jinja.reads import EVERYTHING
 from dbt_ripple.jinja.text import normalised
@@ -126,7 +126,7 @@ class Hooks:
             named.update(u for target in targets for u in self.read(target, node.unique_id))
             if done.because is not None:
                 named.update(self.project.parents.get(node.unique_id, ()))
-                named.update(*(relations_named(text, self.names) for text in done.texts))
+                named |= relations_named(words_of_names(" ".join(done.texts)), self.names)
         return named
 
     def called_in(self, sql: str) -> set[str]:

@@ -16,9 +16,8 @@ from typing import Final, NamedTuple
 from jinja2 import nodes
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.graph.config_fingerprints import BY_JINJA, names_in_sql
 from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
-from dbt_ripple.graph.unnamed_reads import CATALOG
+from dbt_ripple.graph.unnamed_reads import CATALOG, words_of_names
 from dbt_ripple.jinja.facts import Facts, Use, facts_of, facts_without
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.text import without_tags
@@ -60,14 +59,12 @@ class NamesInJinja(NamedTuple):
     """What a node's Jinja says that may be the name of a relation which it queries.
 
     Attributes:
-        dotted: names with a schema.
-        bare: names alone, or behind a schema that Jinja gives.
+        words: in its SQL and its strings (see `unnamed_reads.words_of_names`).
         catalog: whether it reads the warehouse's own list of relations.
         columns: whether it reads there which columns they have.
     """
 
-    dotted: frozenset[str]
-    bare: frozenset[str]
+    words: frozenset[str]
     catalog: bool
     columns: bool
 
@@ -184,8 +181,7 @@ class Introspection:
     def _named(self, texts: tuple[str, ...]) -> NamesInJinja:
         in_texts = [_names_in(text) for text in texts]
         return NamesInJinja(
-            frozenset().union(*(names.dotted for names in in_texts)),
-            frozenset().union(*(names.bare for names in in_texts)),
+            frozenset().union(*(names.words for names in in_texts)),
             any(names.catalog for names in in_texts),
             any(names.columns for names in in_texts),
         )
@@ -301,22 +297,14 @@ def without_column_values(raw: str) -> tuple[Facts, tuple[tuple[str, str], ...]]
 @cache
 def _names_in(text: str) -> NamesInJinja:
     facts = facts_of(text)
-    dotted: set[str] = set()
-    bare: set[str] = set()
-    catalog = any("list_relations" in word for word in facts.words)
-    columns = False
     strings = [string for string, of in facts.texts if of not in _REFERENCES]
-    for piece in (without_tags(text, BY_JINJA), *strings):
-        names = names_in_sql(piece)
-        dotted |= names[0]
-        bare |= names[1]
-        bare.update(_BEHIND_A_SCHEMA.findall(piece))
-        if _ONE_NAME.fullmatch(piece):
-            bare.add(piece)
-        if CATALOG.search(piece):
-            catalog = True
-            columns = columns or _LISTS_COLUMNS.search(piece) is not None
-    return NamesInJinja(frozenset(dotted), frozenset(bare), catalog, columns)
+    pieces = [without_tags(text, ","), *strings]
+    in_catalog = [piece for piece in pieces if CATALOG.search(piece)]
+    return NamesInJinja(
+        words_of_names(" , ".join(pieces)),
+        bool(in_catalog) or any("list_relations" in word for word in facts.words),
+        any(map(_LISTS_COLUMNS.search, in_catalog)),
+    )
 
 
 _REFERENCES: Final = frozenset({"ref", "source", "config", "var", "env_var"})
@@ -324,6 +312,3 @@ _REFERENCES: Final = frozenset({"ref", "source", "config", "var", "env_var"})
 
 _LISTS_COLUMNS: Final = re.compile(r"\.\s*columns\b|_columns\b|pg_attribute|pragma_|pg_stats", re.I)
 """Where a catalog lists columns, or more, and not relations alone."""
-
-_ONE_NAME: Final = re.compile(r"\w{2,}")
-_BEHIND_A_SCHEMA: Final = re.compile(r"""^["`]?\.\s*["`]?(\w+)""")
