@@ -8,7 +8,7 @@ in compiled SQL, but in the config and text that this module reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -94,17 +94,18 @@ class ConfigFingerprints:
         config = node.config
         settings: dict[str, Any] = {}
         if self.may_be_other_sql(node):
-            settings["commands"] = self._unseen_code(node, node.raw_code, node.depends_on.macros)
+            called = self.macros.fingerprint(node.depends_on.macros)
+            settings |= self._unseen_code("command", node, normalised(node.raw_code), called)
         if node.is_ephemeral and node.compiled_code is not None:
             return settings  # it is what its readers' SQL shows: no hook of it runs
         if hooks := self.own_hooks(node):
-            settings["hooks"] = [
-                (when, normalised(sql), self.references_in(sql, node)) for when, sql in hooks
-            ]
+            settings["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
             settings["hook macros"] = self.hook_code(node)
             settings["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
             if VOLATILE_NAMES & self.words_of_hooks(node):  # in each relation other values
                 settings["hook of"] = node.unique_id
+            if any(self.references_in(sql, node) for _, sql in hooks):
+                settings["hook references"] = self.references.of(node)
         if config.get("sql_header"):
             settings["sql_header"] = normalised(str(config["sql_header"]))
         materialized = kind_of(node)
@@ -123,9 +124,11 @@ class ConfigFingerprints:
                     settings[name] = config[name]
         if materialized == "incremental":
             if hidden := "\n".join(branches(node.raw_code)):
-                settings["branches"] = self._unseen_code(node, hidden, self.macros.named_in(hidden))
+                called = self.macros.fingerprint(self.macros.named_in(hidden))
+                settings |= self._unseen_code("branch", node, hidden, called)
             elif asking := self.macros.that_ask(node.depends_on.macros):
-                settings["branches"] = self._unseen_code(node, node.raw_code, asking)
+                called = self.macros.fingerprint(asking)
+                settings |= self._unseen_code("branch", node, normalised(node.raw_code), called)
         if self.project.files:
             read = [*files_read(node, self.adapter_type), *modules_imported(node)]
             if held := {f: content for f in read if (content := self.project.files.get(f))}:
@@ -139,10 +142,14 @@ class ConfigFingerprints:
                 settings["read of all nodes"] = self.of_all_nodes(everywhere, kinds)
         return settings
 
-    def _unseen_code(self, node: Node, text: str, macros: Iterable[str]) -> tuple[Any, ...]:
+    def _unseen_code(self, kind: str, node: Node, text: str, called: bytes) -> dict[str, Any]:
         """What decides what a text of a node gives that no compiled SQL shows."""
-        called = self.macros.fingerprint(macros)
-        return normalised(text), self.macros.variables(text), called, self.references.of(node)
+        return {
+            {"command": "commands", "branch": "branches"}[kind]: text,
+            f"{kind} vars": self.macros.variables(text),
+            f"{kind} macros": called,
+            f"{kind} references": self.references.of(node),
+        }
 
     def of_function(self, node: Node) -> list[tuple[str, Any]]:
         """What of the config of a function decides what it gives back."""

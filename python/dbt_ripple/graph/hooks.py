@@ -202,12 +202,13 @@ class Hooks:
             text = digest(text, self._everything)
         if done.packages and len(done.texts) == 1:  # it calls nothing else
             return text
+        references = self.config_fingerprints.references_in(sql, node)
         return digest(
             text,
-            repr(self.config_fingerprints.references_in(sql, node)).encode(),
             self.config_fingerprints.code_of_hook(sql, done),
             self.macros.variables(sql).encode(),
             self.config_fingerprints.read_by(sql, node, done),
+            *([repr(references).encode()] if references else []),
         )
 
     @cached_property

@@ -342,7 +342,8 @@ def declared(node: Node) -> list[Any]:
     if isinstance(persisted, dict) and persisted.get("relation"):
         result.append(node.description)
     for column in node.columns.values():
-        values = _more_of(column)
+        more = _more_of(column)
+        values: list[Any] = [more] if more else []
         if comments:
             values += [column.description, column.quote]
         if node.contract_enforced:
