@@ -9,8 +9,8 @@ from __future__ import annotations
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.graph.macro_evaluation import Evaluator, sections_of
 from dbt_ripple.graph.macros import INTERNAL
-from dbt_ripple.jinja.evaluate import CannotTellError
 from dbt_ripple.jinja.facts import facts_of
+from dbt_ripple.jinja.unknown import CannotTellError
 
 
 def with_same_macros(base: Project, head: Project) -> tuple[Project, list[str]]:

@@ -47,23 +47,18 @@ _OF_TRANSACTION: Final = frozenset("deferred exclusive immediate tran transactio
 _TAKE_RIGHTS: Final = frozenset({"deny", "revoke"})
 _BEFORE_A_TARGET: Final = frozenset(
     """
-    all concurrently copy delete dynamic exists external from if insert into iceberg load materialized merge msck
-    not only or overwrite refresh repair replace restore table truncate undrop update view alter
+    all bitmap bloomfilter clustered columnstore concurrently delete dynamic exists external from fulltext global if
+    iceberg insert into load local materialized msck nonclustered not only or overwrite persistent refresh repair
+    replace scalar search secure table temp temporary transient unique update vector view window
     """.split()
 )
 """Words that may stand between the beginning of a statement that writes and its target."""
 
 _BEFORE_A_NAME: Final = frozenset({"from", "into", "join", "on", "table", "to", "with"})
-_WRITES: Final = frozenset(
-    "alter copy delete insert merge msck refresh replace restore truncate undrop update".split()
+_OF_SCHEMA: Final = frozenset({"alter", "create", "drop"})
+_WRITES: Final = _OF_SCHEMA.union(
+    "copy delete insert merge msck refresh replace restore truncate undrop update".split()
 )
-_BETWEEN: Final = frozenset(
-    """
-    or replace temp temporary global local external transient secure materialized dynamic unique bitmap bloomfilter
-    clustered columnstore concurrently fulltext nonclustered search vector persistent scalar window if not exists
-    """.split()
-)
-"""Words that may stand between ``create`` and what is created."""
 
 _KEEPING_ACTIONS: Final = {
     exp.AddConstraint: {"expressions"},
@@ -204,21 +199,13 @@ def _keeps_rows(action: Any) -> bool:
 
 def _created(tree: exp.Create | exp.Drop, kind: str, dialect: str) -> Effects | None:
     """What CREATE or DROP of something does."""
-    of = (
-        [tree.this]
-        if isinstance(tree, exp.Create)
-        else list(tree.args.get("tables") or [tree.this])
-    )
+    of = tree.args.get("tables") or [tree.this]
     if kind in _WRITTEN:
         return _with(tree, of, dialect)
     if kind in _MADE:
         names = (_last(each) for each in of)
         return _with(tree, [], dialect) | Effects(makes=frozenset(names))
-    if kind in _KEPT and not (
-        isinstance(tree, exp.Drop) and kind in ("CATALOG", "DATABASE", "SCHEMA")
-    ):
-        return Effects()
-    return None
+    return Effects() if _keeps(tree.key, kind) else None
 
 
 def _of_session(tree: exp.Expression, dialect: str) -> Effects:
@@ -271,9 +258,8 @@ def _of_words(words: list[str], sql: str, dialect: str) -> Effects:
     """What a statement does that has no tree, by its first words."""
     first, rest = words[0], words[1:]
     if first in _OF_SESSION or words[:2] == ["alter", "session"]:
-        variable = rest[1:2] if rest[:1] == ["variable"] else []
-        if variable:
-            return _named(words) | Effects(makes=frozenset(variable))
+        if rest[:1] == ["variable"] and rest[1:]:
+            return _named(words) | Effects(makes=frozenset(rest[1:2]))
         return Effects(of_session=True)
     if first in _TAKE_RIGHTS:
         named = _named(words)
@@ -282,59 +268,44 @@ def _of_words(words: list[str], sql: str, dialect: str) -> Effects:
         return Effects()
     if first == "declare" and len(words) > 1:
         return Effects(makes=frozenset(rest[:1]))
-    if first in ("create", "drop", "alter") and (kind := _kind(rest)) is not None:
-        at, what = kind
-        if what in _KEPT and not (first == "drop" and what in ("CATALOG", "DATABASE", "SCHEMA")):
-            return Effects() if first != "alter" or "set" not in rest else ANYTHING
-        if what in _MADE:
-            name = _dotted(rest[at + 1 :])
-            return _named(rest[at + 1 :]) | Effects(makes=frozenset([_last_of(name)]))
-        if what in _WRITTEN:
-            target = _dotted(rest[at + 1 :])
-            if not target:
-                return ANYTHING
-            others = _named(rest[at + 1 :]) if first == "create" else Effects()
-            swapped = _named(rest[at + 1 :]).reads if first == "alter" else frozenset[str]()
-            return others | Effects(writes=frozenset([target]) | swapped)
     if first == "begin" and _OF_TRANSACTION.issuperset(rest):
         return Effects()
     if words[:3] == ["alter", "default", "privileges"]:
         return Effects()
     if first == "refresh" and "view" not in rest:  # what was cached of a relation
         return Effects()
-    if first in _WRITES:
-        at = next((i for i, word in enumerate(words) if word not in _BEFORE_A_TARGET), len(words))
-        if (target := _dotted(words[at:])) and at:
-            return _named(words[at:]) | Effects(writes=frozenset([target]))
-    return ANYTHING
+    if first not in _WRITES:
+        return ANYTHING
+    at = next((i for i, word in enumerate(rest) if word not in _BEFORE_A_TARGET), len(rest))
+    before, rest = rest[:at], rest[at:]
+    if first in _OF_SCHEMA and {"table", "view"}.isdisjoint(before):
+        kind = rest[0].upper() if rest else ""
+        if kind not in _MADE:
+            return Effects() if _keeps(first, kind, rest) else ANYTHING
+        name = _dotted(rest[1:]).rpartition(".")[2]
+        made = ANY_NAME if not name or MARK.search(name) else name
+        return _named(rest[1:]) | Effects(makes=frozenset([made]))
+    target, named = _dotted(rest), _named(rest)
+    if not target:
+        return ANYTHING
+    swapped = named.reads if first == "alter" else frozenset[str]()
+    return named | Effects(writes=swapped | {target})
 
 
-def _kind(words: list[str]) -> tuple[int, str] | None:
-    """What is created, and where that is said."""
-    for i, word in enumerate(words):
-        if word.upper() in _WRITTEN | _MADE | _KEPT:
-            return i, word.upper()
-        if word not in _BETWEEN:
-            return None
-    return None
+def _keeps(statement: str, kind: str, words: Iterable[str] = ()) -> bool:
+    """Whether to create, drop or alter something of a kind keeps the rows of all relations."""
+    drops = statement == "drop" and kind in ("CATALOG", "DATABASE", "SCHEMA")
+    return kind in _KEPT and not drops and (statement != "alter" or "set" not in words)
 
 
 def _dotted(words: list[str]) -> str:
     """The name that begins here; empty where none does."""
-    words = words[
-        next((i for i, w in enumerate(words) if w not in ("if", "not", "exists", "only")), 0) :
-    ]
     name = ""
     for i, word in enumerate(words):
         if (word == ".") != bool(i % 2) or not (word == "." or re.fullmatch(r"[\w$]+", word)):
             break
         name += word
     return name.rstrip(".")
-
-
-def _last_of(name: str) -> str:
-    last = name.rpartition(".")[2]
-    return ANY_NAME if not last or MARK.search(last) else last
 
 
 def _named(words: list[str]) -> Effects:

@@ -8,7 +8,7 @@ in compiled SQL, but in the config and text that this module reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -17,9 +17,8 @@ from dbt_ripple.artifacts.project import WITH_SQL
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
-from dbt_ripple.flow.statement_effects import UNKNOWN
 from dbt_ripple.graph.file_reads import files_read, modules_imported
-from dbt_ripple.graph.hook_reader import HookEffects, hook_reader
+from dbt_ripple.graph.hook_reader import HookEffects
 from dbt_ripple.graph.macros import OWN, Macros, dispatched, environment_in_python
 from dbt_ripple.graph.node_properties import (
     KEEPING_ROWS,
@@ -35,6 +34,8 @@ from dbt_ripple.graph.node_properties import (
 )
 from dbt_ripple.jinja.facts import Facts, calls_any_macro, facts_of, looks_at_it, names_this
 from dbt_ripple.jinja.facts import asks as asks_of
+from dbt_ripple.jinja.hook_runs import THIS
+from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.reads import (
     NOTHING,
     Reads,
@@ -49,7 +50,6 @@ from dbt_ripple.jinja.text import (
     normalised,
     normalised_macro,
     outside_of_branches,
-    without_tags,
 )
 
 OF_COLUMNS: Final = ("unique_key", "updated_at", "check_cols")
@@ -67,14 +67,6 @@ NAMING: Final = re.compile(r"generate_\w+_name$")
 """Names of the macros by which dbt names relations."""
 
 _WORDS: Final = re.compile(r"\w+|\*")
-BY_JINJA: Final = "__by_jinja__"
-"""Stands for what Jinja gives, where names are looked for in a text."""
-
-_PART: Final = r"""(?:`[^`]+`|"[^"]+"|\w+)"""
-_DOTTED: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})+")
-_READ: Final = re.compile(
-    r"""\b(?:from|join|into|update|using|table|view)\s+[`"]?(\w+)\b[`"]?(?!\s*\.)""", re.I
-)
 
 
 class ConfigFingerprints:
@@ -83,15 +75,7 @@ class ConfigFingerprints:
     def __init__(self, project: Project, macros: Macros) -> None:
         self.project = project
         self.macros = macros
-        self._of_all_nodes: dict[tuple[Reads, frozenset[str] | None], bytes] = {}
-        self._of_types: dict[
-            frozenset[str] | None, tuple[list[tuple[str, Node]], frozenset[str]]
-        ] = {}
-        self._read_everywhere: dict[tuple[str, ...], tuple[Reads, frozenset[str] | None]] = {}
-        self.hook_reader = hook_reader(macros)
-        self._asking: dict[tuple[str, ...], tuple[bool, bool]] = {}
-        self._may_be_other_sql: dict[str, bool] = {}
-        self._asked: dict[tuple[str, ...], tuple[set[str], set[str]]] = {}
+        self.hook_reader = macros.hook_reader
         self.adapter_type = project.metadata.adapter_type
 
     def of(self, node: Node, *, columns: bool = False) -> bytes:
@@ -110,10 +94,8 @@ class ConfigFingerprints:
         config = node.config
         settings: dict[str, Any] = {}
         if self.may_be_other_sql(node):
-            settings["commands"] = normalised(node.raw_code)
-            settings["command vars"] = self.macros.variables(node.raw_code)
-            settings["command macros"] = self.macros.fingerprint(node.depends_on.macros)
-            settings["command references"] = self.references.of(node)
+            called = self.macros.fingerprint(node.depends_on.macros)
+            settings |= self._unseen_code("command", node, normalised(node.raw_code), called)
         if node.is_ephemeral and node.compiled_code is not None:
             return settings  # it is what its readers' SQL shows: no hook of it runs
         if hooks := self.own_hooks(node):
@@ -122,7 +104,7 @@ class ConfigFingerprints:
             settings["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
             if VOLATILE_NAMES & self.words_of_hooks(node):  # in each relation other values
                 settings["hook of"] = node.unique_id
-            if self.hooks_read(node):
+            if any(self.references_in(sql, node) for _, sql in hooks):
                 settings["hook references"] = self.references.of(node)
         if config.get("sql_header"):
             settings["sql_header"] = normalised(str(config["sql_header"]))
@@ -142,15 +124,11 @@ class ConfigFingerprints:
                     settings[name] = config[name]
         if materialized == "incremental":
             if hidden := "\n".join(branches(node.raw_code)):
-                settings["branches"] = hidden
-                settings["branch vars"] = self.macros.variables(hidden)
-                settings["branch macros"] = self.macros.fingerprint(self.macros.named_in(hidden))
+                called = self.macros.fingerprint(self.macros.named_in(hidden))
+                settings |= self._unseen_code("branch", node, hidden, called)
             elif asking := self.macros.that_ask(node.depends_on.macros):
-                settings["branches"] = normalised(node.raw_code)
-                settings["branch vars"] = self.macros.variables(node.raw_code)
-                settings["branch macros"] = self.macros.fingerprint(asking)
-            if "branches" in settings:
-                settings["branch references"] = self.references.of(node)
+                called = self.macros.fingerprint(asking)
+                settings |= self._unseen_code("branch", node, normalised(node.raw_code), called)
         if self.project.files:
             read = [*files_read(node, self.adapter_type), *modules_imported(node)]
             if held := {f: content for f in read if (content := self.project.files.get(f))}:
@@ -163,6 +141,15 @@ class ConfigFingerprints:
             if everywhere:
                 settings["read of all nodes"] = self.of_all_nodes(everywhere, kinds)
         return settings
+
+    def _unseen_code(self, kind: str, node: Node, text: str, called: bytes) -> dict[str, Any]:
+        """What decides what a text of a node gives that no compiled SQL shows."""
+        return {
+            {"command": "commands", "branch": "branches"}[kind]: text,
+            f"{kind} vars": self.macros.variables(text),
+            f"{kind} macros": called,
+            f"{kind} references": self.references.of(node),
+        }
 
     def of_function(self, node: Node) -> list[tuple[str, Any]]:
         """What of the config of a function decides what it gives back."""
@@ -204,38 +191,23 @@ class ConfigFingerprints:
         It may where it asks which command runs, or queries the warehouse and what it finds there
         decides: its own relation is there or is not.
         """
-        answer = self._may_be_other_sql.get(node.unique_id)
-        if answer is None:
-            asks = looks = False
-            if (
-                node.compiled_code is not None
-                and node.resource_type in WITH_SQL
-                and not node.is_python
-            ):
-                asks, looks = self._asking_and_looking(node)
-            answer = asks or (looks and self._looks_at_itself(node))
-            self._may_be_other_sql[node.unique_id] = answer
-        return answer
-
-    def _asking_and_looking(self, node: Node) -> tuple[bool, bool]:
-        """Whether a node asks which command runs, and whether it may query the warehouse."""
-        incremental = node.materialized == "incremental"
+        if node.compiled_code is None or node.resource_type not in WITH_SQL or node.is_python:
+            return False
         # The same for all tests of one kind.
-        code = (node.raw_code, "incremental" if incremental else "", *node.depends_on.macros)
-        answers = self._asking.get(code)
-        if answers is None:
-            asked = [Facts.asks_which_command]
-            if not incremental:  # of those, `branches` are told apart
-                asked.append(Facts.asks_for_full_refresh)
-            asks = any(
-                asks_of(node.raw_code, what) or self.macros.that_ask(node.depends_on.macros, what)
-                for what in asked
-            )
-            looks = asks_of(node.raw_code, looks_at_it) or self.macros.any_that(
-                node.depends_on.macros, looks_at_it
-            )
-            answers = self._asking[code] = asks, looks
-        return answers
+        code = node.raw_code, tuple(node.depends_on.macros)
+        asks, looks = self._asking_and_looking(*code, node.materialized == "incremental")
+        return asks or (looks and self._looks_at_itself(node))
+
+    @cached_method
+    def _asking_and_looking(
+        self, raw: str, called: tuple[str, ...], incremental: bool
+    ) -> tuple[bool, bool]:
+        """Whether a node asks which command runs, and whether it may query the warehouse."""
+        asked = [Facts.asks_which_command]
+        if not incremental:  # of those, `branches` are told apart
+            asked.append(Facts.asks_for_full_refresh)
+        asks = any(asks_of(raw, what) or self.macros.that_ask(called, what) for what in asked)
+        return asks, asks_of(raw, looks_at_it) or self.macros.any_that(called, looks_at_it)
 
     def _looks_at_itself(self, node: Node) -> bool:
         """Whether a node may be built from other SQL where its own relation is there, or is not.
@@ -268,26 +240,23 @@ class ConfigFingerprints:
                 pieces += self.hook_reader.of(text, node.package_name).texts
             else:
                 pieces += [text, *self.macros.texts_of(self.macros.named_in(text))]
-        return self._read_everywhere_in(pieces)
+        return self._read_everywhere(tuple(pieces))
 
-    def _read_everywhere_in(self, pieces: Iterable[str]) -> tuple[Reads, frozenset[str] | None]:
+    @cached_method
+    def _read_everywhere(self, pieces: tuple[str, ...]) -> tuple[Reads, frozenset[str] | None]:
         """What these texts, which run together, read of all nodes.
 
         Returns:
             What is read; and of which types of nodes, None where that may be any.
         """
-        together = tuple(pieces)
-        read = self._read_everywhere.get(together)
-        if read is None:
-            asking = [piece for piece in together if asks_the_graph(piece)]
-            reads = NOTHING
-            for piece in asking:
-                reads |= reads_of(piece, self.macros.internal)
-            if asking:  # what it finds there, it may pass on
-                for piece in together:
-                    reads |= every_word_of(piece)
-            read = self._read_everywhere[together] = reads, types_in_graph(asking)
-        return read
+        asking = [piece for piece in pieces if asks_the_graph(piece)]
+        reads = NOTHING
+        for piece in asking:
+            reads |= reads_of(piece, self.macros.internal)
+        if asking:  # what it finds there, it may pass on
+            for piece in pieces:
+                reads |= every_word_of(piece)
+        return reads, types_in_graph(asking)
 
     def read_by(self, text: str, node: Node, done: HookEffects) -> bytes:
         """A fingerprint of the properties that a hook of a node reads; empty for none."""
@@ -296,43 +265,33 @@ class ConfigFingerprints:
         reads |= self.macros.reads(self.macros.named_in(text))
         if reads:
             parts.append(repr(read_of(node, reads)).encode())
-        everywhere, kinds = self._read_everywhere_in(done.texts)
+        everywhere, kinds = self._read_everywhere(done.texts)
         if everywhere:
             parts.append(self.of_all_nodes(everywhere, kinds))
         return digest(*parts) if parts else b""
 
     def of_all_nodes(self, reads: Reads, types: frozenset[str] | None) -> bytes:
         """A fingerprint of what is read of all nodes of these types."""
-        nodes_and_names = self._of_types.get(types)
-        if nodes_and_names is None:
-            of_project = self.project.nodes
-            nodes = [
-                (u, of_project[u])
-                for u in sorted(of_project)
-                if types is None or of_project[u].resource_type in types
-            ]
-            names = property_names(node for _, node in nodes)
-            nodes_and_names = self._of_types[types] = nodes, names
-        nodes, names = nodes_and_names
         # Macros that walk over ``graph`` are taken to read every word of theirs and of the hook that
         # calls them. Most words are no property of any node, and hooks that differ by them read the same.
-        reads = reads.limited_to(names)
+        reads = reads.limited_to(property_names(node for _, node in self._of_types(types)))
         if reads.everything:
-            return self._of_each(reads, types, nodes)
+            return self._of_each(reads, types)
         # Each property by itself, as most of what reads one reads others that are asked for, too.
         single = [Reads(names=frozenset({name})) for name in sorted(reads.names)]
         single += [Reads(parts=frozenset({part})) for part in sorted(reads.parts)]
-        return digest(*(self._of_each(each, types, nodes) for each in single))
+        return digest(*(self._of_each(each, types) for each in single))
 
-    def _of_each(
-        self, reads: Reads, types: frozenset[str] | None, nodes: list[tuple[str, Node]]
-    ) -> bytes:
+    @cached_method
+    def _of_types(self, types: frozenset[str] | None) -> list[tuple[str, Node]]:
+        nodes = sorted(self.project.nodes.items())
+        return [(u, node) for u, node in nodes if types is None or node.resource_type in types]
+
+    @cached_method
+    def _of_each(self, reads: Reads, types: frozenset[str] | None) -> bytes:
         """A fingerprint of what is read of each of these nodes."""
-        fingerprint = self._of_all_nodes.get((reads, types))
-        if fingerprint is None:
-            fingerprint = digest(*(repr((u, read_of(node, reads))).encode() for u, node in nodes))
-            self._of_all_nodes[reads, types] = fingerprint
-        return fingerprint
+        of_each = (repr((u, read_of(node, reads))).encode() for u, node in self._of_types(types))
+        return digest(*of_each)
 
     @cached_property
     def references(self) -> References:
@@ -350,7 +309,7 @@ class ConfigFingerprints:
             return digest(b"ephemeral")
         settings: list[Any] = [
             sorted(self.settings_of(node, columns=True).items()),
-            sorted(run_with(node), key=lambda pair: pair[0]),
+            [*run_with(node)],
             (node.language, place(node), constraints(node), declared(node)),
             self.naming,
         ]
@@ -391,6 +350,12 @@ class ConfigFingerprints:
             return {*done.called}
         return {*self.macros.closure(self.macros.named_in(sql))}
 
+    def references_in(self, sql: str, node: Node) -> list[str]:
+        """What the references of a node mean, where a hook of it refers to anything but the node itself."""
+        done = self.hook_reader.of(sql, node.package_name)
+        refers = any(target.place not in (None, THIS) for target in done.reads | done.writes)
+        return self.references.of(node) if refers or done.because is not None else []
+
     def hook_code(self, node: Node) -> bytes:
         """A fingerprint of the user's macros that these hooks run; empty for none."""
         codes = [
@@ -413,80 +378,39 @@ class ConfigFingerprints:
             parts.append(self.project.macro_order.encode())
         return digest(b"macros taken", *parts) if parts else b""
 
-    def hooks_read(self, node: Node) -> bool:
-        """Whether a hook of the node refers to other relations than the node itself."""
-        texts = [
-            text
-            for _, sql in self.own_hooks(node)
-            for text in self.hook_reader.of(sql, node.package_name).texts
-        ]
-        return any({"ref", "source", "graph"} & facts_of(text).words for text in texts)
-
     def unseen_variables(self, node: Node) -> tuple[set[str], set[str]]:
         """The vars and the environment variables used where compiled SQL does not show them.
 
         That is in hooks, those of a run, too, in branches that were not compiled, in the user's macros
         that these or a materialization run, and in Python.
         """
-        asked: tuple[set[str], set[str]] = (set(), set())
-        if node.resource_type == "operation" and node.package_name != OWN:
-            for text in self.hook_reader.of(node.raw_code, node.package_name).texts:
-                asked[0].update(facts_of(text).variables)
-                asked[1].update(facts_of(text).environment)
-            return asked
-        if node.resource_type not in _RUN or node.is_ephemeral:
-            return asked
         hooks = hooks_of(node)
-        run = self.macros.run_by(kind_of(node))
+        if node.resource_type == "operation" and node.package_name != OWN:
+            hooks = [("", node.raw_code)]
+        elif node.resource_type not in _RUN or node.is_ephemeral:
+            return set(), set()
+        called = set(self.macros.run_by(kind_of(node)))
         grows = node.materialized == "incremental"
-        if not (hooks or run or grows or node.is_python):
-            return asked
+        if not (hooks or called or grows or node.is_python):
+            return set(), set()
         texts = self.unseen(node, []) if node.compiled_code else []
-        start = [u for text in texts for u in self.macros.named_in(text)]
+        called.update(u for text in texts for u in self.macros.named_in(text))
         if grows:
-            start += self.macros.that_ask(node.depends_on.macros)
-        called = self._asked_for(self.macros.texts_of([*start, *run]))
-        asked[0].update(called[0])
-        asked[1].update(called[1])
+            called.update(self.macros.that_ask(node.depends_on.macros))
         for _, sql in hooks:
             texts += self.hook_reader.of(sql, node.package_name).texts
-        for text in texts:
-            asked[0].update(facts_of(text).variables)
-            asked[1].update(facts_of(text).environment)
-        if node.is_python:
-            asked[1].update(environment_in_python(node.raw_code))
-        return asked
+        names, environment = self._asked_for((*texts, *self.macros.texts_of(called)))
+        in_python = environment_in_python(node.raw_code) if node.is_python else set()
+        return names, environment | in_python
 
+    @cached_method
     def _asked_for(self, texts: tuple[str, ...]) -> tuple[set[str], set[str]]:
-        """The vars and the environment variables that texts of macros use."""
-        asked = self._asked.get(texts)
-        if asked is None:
-            facts = [facts_of(text) for text in texts]
-            asked = self._asked[texts] = (
-                {name for each in facts for name in each.variables},
-                {name for each in facts for name in each.environment},
-            )
-        return asked
-
-    def named_by_hooks(self, node: Node) -> tuple[set[str], set[str]]:
-        """The relations that these hooks name, with a schema and by a bare name.
-
-        A part that Jinja gives (``{{ target.schema }}.orders``) makes a name a bare one.
-        """
-        dotted: set[str] = set()
-        bare: set[str] = set()
-        for _, sql in self.own_hooks(node):
-            done = self.hook_reader.of(sql, node.package_name)
-            if done.because is None:
-                named = [t for t in done.reads | done.writes if t.place is None]
-                dotted |= {t.name for t in named if "." in t.name and UNKNOWN not in t.name}
-                bare |= {t.last for t in named if "." not in t.name or UNKNOWN in t.name}
-                continue
-            for text in done.texts:
-                names = names_in_sql(without_tags(text, BY_JINJA))
-                dotted |= names[0]
-                bare |= names[1]
-        return dotted, bare
+        """The vars and the environment variables that texts use."""
+        facts = [facts_of(text) for text in texts]
+        return (
+            {name for each in facts for name in each.variables},
+            {name for each in facts for name in each.environment},
+        )
 
     def words_of_hooks(self, node: Node) -> set[str]:
         """The words of these hooks and of what they call, lower case, ``*`` among them.
@@ -562,26 +486,6 @@ def _may_make_words(facts: Facts) -> bool:
         or not steps.issuperset(facts.words)  # a filter
         or any(of not in ("ref", "source") for _, of in facts.texts)
     )
-
-
-def names_in_sql(text: str) -> tuple[set[str], set[str]]:
-    """What may be names of relations in a piece of SQL: with a schema, and bare.
-
-    Where `BY_JINJA` is a part of a name, its last part is a bare one.
-
-    Example:
-        >>> dotted, bare = names_in_sql("select a.b from raw.t join __by_jinja__.u on true, v")
-        >>> sorted(dotted), bare
-        (['a.b', 'raw.t'], {'u'})
-    """
-    dotted: set[str] = set()
-    bare = {match[1] for match in _READ.finditer(text)}
-    for match in _DOTTED.finditer(text):
-        if BY_JINJA in match[0]:
-            bare.add(match[0].rpartition(".")[2].strip(' `"'))
-        else:
-            dotted.add(match[0])
-    return dotted, bare - {BY_JINJA}
 
 
 def words(text: str) -> set[str]:

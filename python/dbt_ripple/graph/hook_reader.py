@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
@@ -21,7 +20,7 @@ from dbt_ripple.graph.macros import OWN, Macros, dispatched
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.jinja.branches import without_branches
 from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place, with_any_literal
-from dbt_ripple.jinja.kept import kept_by
+from dbt_ripple.jinja.kept import cached_method, kept_by
 from dbt_ripple.jinja.reads import asks_the_graph
 
 _MAY_RUN: Final = re.compile(
@@ -97,8 +96,7 @@ class HookReader:
         self.only_written = project.hook_writes
         # Mostly, both sides of a comparison have the same macros.
         self._everything = self._key()
-        self._effects = _effects_with(self._everything, {})
-        self._statements: dict[str, Effects] = {}
+        self._effects = _effects_with(self._everything)
 
     def _key(self) -> bytes:
         """A fingerprint of all that what a text does depends on."""
@@ -195,14 +193,12 @@ class HookReader:
             texts=tuple(self._texts(run, text)),
         )
 
+    @cached_method
     def _of_statement(self, statement: str) -> Effects:
-        effects = self._statements.get(statement)
-        if effects is None:
-            # Here, because hardly any project has another hook today, and a parser takes its time to load.
-            from dbt_ripple.flow.hook_statements import effects_of
+        # Here, because hardly any project has another hook today, and a parser takes its time to load.
+        from dbt_ripple.flow.hook_statements import effects_of
 
-            effects = self._statements[statement] = effects_of(statement, self.dialect)
-        return effects
+        return effects_of(statement, self.dialect)
 
     def _target(self, name: str) -> Target:
         last = _last(name)
@@ -255,25 +251,9 @@ def _last(name: str) -> str:
 
 
 _Effects = dict[tuple[str, str, bool], HookEffects]
-_SIDES: Final = 4
-_effects: dict[bytes, _Effects] = {}
 
 
-def _effects_with(key: bytes, empty: _Effects) -> _Effects:
+@lru_cache(maxsize=4)
+def _effects_with(key: bytes) -> _Effects:
     """What has been read with the same macros, to be added to."""
-    effects = _effects.pop(key, empty)
-    _effects[key] = effects
-    while len(_effects) > _SIDES:
-        del _effects[next(iter(_effects))]
-    return effects
-
-
-_readers: WeakKeyDictionary[Macros, HookReader] = WeakKeyDictionary()
-
-
-def hook_reader(macros: Macros) -> HookReader:
-    """The reader of a project, made once."""
-    reader = _readers.get(macros)
-    if reader is None:
-        reader = _readers[macros] = HookReader(macros)
-    return reader
+    return {}

@@ -19,10 +19,11 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.statement_effects import ANY_NAME, UNKNOWN
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
-from dbt_ripple.graph.hook_reader import HookEffects, Target, hook_reader
+from dbt_ripple.graph.hook_reader import HookEffects, Target
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
+from dbt_ripple.graph.unnamed_reads import relations_named, words_of_names
 from dbt_ripple.jinja.hook_runs import THIS, Place
 from dbt_ripple.jinja.reads import EVERYTHING
 from dbt_ripple.jinja.text import normalised
@@ -92,7 +93,7 @@ class Hooks:
         self.names = names
         self.macros = config_fingerprints.macros
         self.config_fingerprints = config_fingerprints
-        self.reader = hook_reader(self.macros)
+        self.reader = self.macros.hook_reader
         self.macros_that_run = macros_that_run(self.macros)
         self.all = [hook for hook in self._hooks() if hook.writes or hook.makes or hook.anything]
         self.writing: dict[str, list[Hook]] = {}
@@ -110,6 +111,23 @@ class Hooks:
         keys = {key for key in self.writing.keys() & hook.words if key not in hook.writes}
         named = self.making.keys() if ANY_NAME in self.making else self.making.keys() & hook.words
         return keys | {f"{name}()" for name in named if name not in hook.makes}
+
+    def doing(self, key: str) -> list[Hook]:
+        """The hooks that write to a relation, or make something, whose key ends in ``()``."""
+        name = key.removesuffix("()")
+        return self.making.get(name, []) if key != name else self.writing.get(key, [])
+
+    def read_by_own(self, node: Node) -> set[str]:
+        """The relations that a node's hooks name which may change its own."""
+        named: set[str] = set()
+        for _, sql in self.config_fingerprints.own_hooks(node):
+            done = self.reader.of(sql, node.package_name)
+            targets = done.reads | done.writes
+            named.update(u for target in targets for u in self.read(target, node.unique_id))
+            if done.because is not None:
+                named.update(self.project.parents.get(node.unique_id, ()))
+                named |= relations_named(words_of_names(" ".join(done.texts)), self.names)
+        return named
 
     def called_in(self, sql: str) -> set[str]:
         """What hooks make and a query names."""
@@ -184,11 +202,13 @@ class Hooks:
             text = digest(text, self._everything)
         if done.packages and len(done.texts) == 1:  # it calls nothing else
             return text
+        references = self.config_fingerprints.references_in(sql, node)
         return digest(
             text,
             self.config_fingerprints.code_of_hook(sql, done),
             self.macros.variables(sql).encode(),
             self.config_fingerprints.read_by(sql, node, done),
+            *([repr(references).encode()] if references else []),
         )
 
     @cached_property

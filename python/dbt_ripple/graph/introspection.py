@@ -8,7 +8,6 @@ macro is not known to query less, that is everything in the node's refs.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -17,10 +16,10 @@ from typing import Final, NamedTuple
 from jinja2 import nodes
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.graph.config_fingerprints import BY_JINJA, names_in_sql
 from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
-from dbt_ripple.graph.unnamed_reads import CATALOG
+from dbt_ripple.graph.unnamed_reads import CATALOG, words_of_names
 from dbt_ripple.jinja.facts import Facts, Use, facts_of, facts_without
+from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.text import without_tags
 
 
@@ -60,14 +59,12 @@ class NamesInJinja(NamedTuple):
     """What a node's Jinja says that may be the name of a relation which it queries.
 
     Attributes:
-        dotted: names with a schema.
-        bare: names alone, or behind a schema that Jinja gives.
+        words: in its SQL and its strings (see `unnamed_reads.words_of_names`).
         catalog: whether it reads the warehouse's own list of relations.
         columns: whether it reads there which columns they have.
     """
 
-    dotted: frozenset[str]
-    bare: frozenset[str]
+    words: frozenset[str]
     catalog: bool
     columns: bool
 
@@ -132,19 +129,14 @@ class Introspection:
     def __init__(self, project: Project, macros: Macros) -> None:
         self.macros = macros
         self.project = project
-        self._macros: dict[str, tuple[IntrospectedParts, bool, bool, bool]] = {}
-        self._of: dict[tuple[str, ...], WarehouseReads] = {}
-        self._named: dict[tuple[str, ...], NamesInJinja] = {}
 
     def of(self, node: Node) -> WarehouseReads:
         """What a node queries, as far as its own Jinja and the macros it reaches tell."""
-        code = node.raw_code, *node.depends_on.macros  # the same for all tests of one kind
-        reads = self._of.get(code)
-        if reads is None:
-            reads = self._of[code] = self._looks(node.raw_code, node.depends_on.macros)
-        return reads
+        # The same for all tests of one kind.
+        return self._looks(node.raw_code, tuple(node.depends_on.macros))
 
-    def _looks(self, raw: str, reached: Sequence[str]) -> WarehouseReads:
+    @cached_method
+    def _looks(self, raw: str, reached: tuple[str, ...]) -> WarehouseReads:
         # Nearly every text queries nothing, which is found out faster than it is parsed.
         if not any(sign in raw for sign in _SIGNS):
             called = [u for u in reached if dispatched(u.rpartition(".")[2]) in raw]
@@ -155,9 +147,7 @@ class Introspection:
         values: tuple[tuple[str, str], ...] = ()
         if "get_column_values" in facts.words:
             facts, values = without_column_values(raw)
-        parts, exist = _introspected_parts(facts)
-        more = False
-        types = not facts.said.isdisjoint(_TYPES)
+        shown = _shown(facts)
         for unique_id in reached:
             macro = self.macros.macros.get(unique_id)
             if macro is None or unique_id == APPLY_TAGS:
@@ -172,40 +162,34 @@ class Introspection:
                 and facts.words.isdisjoint((plain, macro.name))
             ):
                 continue  # dbt notes what a materialization called, once the node has run
-            of_macro, asks, asks_more, asks_types = self.of_macro(unique_id)
-            parts, exist, more = max(parts, of_macro), exist or asks, more or asks_more
-            types = types or asks_types
-        if parts == IntrospectedParts.NAMES and types:
-            parts = IntrospectedParts.COLUMNS
-        if exist and (more or facts.words & _OF_A_RELATION):
+            shown |= self.of_macro(unique_id)
+        parts = shown.parts
+        if shown.exist and shown.of_relation:
             parts = IntrospectedParts.EVERYTHING
-        return WarehouseReads(parts, values, exist and parts != IntrospectedParts.EVERYTHING)
+        elif parts == IntrospectedParts.NAMES and shown.types:
+            parts = IntrospectedParts.COLUMNS
+        return WarehouseReads(parts, values, shown.exist and parts != IntrospectedParts.EVERYTHING)
 
     def named(self, node: Node) -> NamesInJinja:
         """The names of relations in the strings and the SQL of a node's Jinja and of its macros.
 
         A relation that is only named in a string is no parent to dbt.
         """
-        code = node.raw_code, *node.depends_on.macros
-        names = self._named.get(code)
-        if names is None:
-            texts = (node.raw_code, *self.macros.texts_of(node.depends_on.macros))
-            in_texts = [_names_in(text) for text in texts]
-            names = self._named[code] = NamesInJinja(
-                frozenset().union(*(names.dotted for names in in_texts)),
-                frozenset().union(*(names.bare for names in in_texts)),
-                any(names.catalog for names in in_texts),
-                any(names.columns for names in in_texts),
-            )
-        return names
+        return self._named((node.raw_code, *self.macros.texts_of(node.depends_on.macros)))
 
-    def of_macro(self, unique_id: str) -> tuple[IntrospectedParts, bool, bool, bool]:
-        """What a macro shows, with all it calls; whether it asks if relations exist, for more, and for types."""
-        reads = self._macros.get(unique_id)
-        if reads is not None:
-            return reads
-        parts = IntrospectedParts.NOTHING
-        types = exist = more = False
+    @cached_method
+    def _named(self, texts: tuple[str, ...]) -> NamesInJinja:
+        in_texts = [_names_in(text) for text in texts]
+        return NamesInJinja(
+            frozenset().union(*(names.words for names in in_texts)),
+            any(names.catalog for names in in_texts),
+            any(names.columns for names in in_texts),
+        )
+
+    @cached_method
+    def of_macro(self, unique_id: str) -> _Shown:
+        """What a macro shows, with all it calls."""
+        shown = _Shown()
         seen: set[str] = set()
         stack = [unique_id]
         while stack:
@@ -214,36 +198,60 @@ class Introspection:
             if macro is None or current in seen:
                 continue
             seen.add(current)
-            if macro.package_name in INTERNAL:
-                less = _INTERNAL.get(dispatched(macro.name))
-                if less is not None:
-                    parts = max(parts, less)
-                    continue
-            facts = self.macros.facts(current)
-            parts_of_macro, asks = _introspected_parts(facts)
-            parts, exist = max(parts, parts_of_macro), exist or asks
-            types = types or not facts.said.isdisjoint(_TYPES)
-            more = more or not facts.words.isdisjoint(_OF_A_RELATION)
+            less = _INTERNAL.get(dispatched(macro.name)) if macro.package_name in INTERNAL else None
+            if less is not None:
+                shown |= _Shown(less)
+                continue
+            shown |= _shown(self.macros.facts(current))
             stack += macro.depends_on.macros
             stack += self.macros.users_by_name.get(dispatched(macro.name), ())
-        if parts == IntrospectedParts.NAMES and types:
-            parts = IntrospectedParts.COLUMNS
-        self._macros[unique_id] = parts, exist, more, types
-        return self._macros[unique_id]
+        return shown
 
 
-def _introspected_parts(facts: Facts) -> tuple[IntrospectedParts, bool]:
-    """What a piece of Jinja, taken alone, may query, and whether it asks if relations exist."""
-    exist = not facts.words.isdisjoint(_EXIST)
-    if not facts.readable or not facts.words.isdisjoint(_EVERYTHING):
-        return IntrospectedParts.EVERYTHING, exist or not facts.readable
+class _Shown(NamedTuple):
+    """What a piece of Jinja, taken alone, may query.
+
+    Attributes:
+        parts: how much of refs.
+        exist: whether it asks if relations exist.
+        of_relation: whether it asks for what some adapters know of a relation besides.
+        types: whether it asks a column for more than its name.
+    """
+
+    parts: IntrospectedParts = IntrospectedParts.NOTHING
+    exist: bool = False
+    of_relation: bool = False
+    types: bool = False
+
+    def __or__(self, other: _Shown) -> _Shown:
+        return _Shown(
+            max(self.parts, other.parts),
+            self.exist or other.exist,
+            self.of_relation or other.of_relation,
+            self.types or other.types,
+        )
+
+
+def _shown(facts: Facts) -> _Shown:
+    """What a piece of Jinja with these facts may query."""
     parts = IntrospectedParts.NOTHING
-    if "get_columns_in_relation" in facts.words:
+    if (
+        not facts.readable
+        or not facts.words.isdisjoint(_EVERYTHING)
+        or any(
+            "adapter" in use.path and _SHOWS_NO_MORE.isdisjoint(_after(use, "adapter"))
+            for use in facts.uses
+        )
+    ):
+        parts = IntrospectedParts.EVERYTHING
+    elif "get_columns_in_relation" in facts.words:
         parts = IntrospectedParts.NAMES
-    for use in facts.uses:
-        if "adapter" in use.path and _SHOWS_NO_MORE.isdisjoint(_after(use, "adapter")):
-            return IntrospectedParts.EVERYTHING, exist
-    return (IntrospectedParts.COLUMNS if parts and facts.said & _TYPES else parts), exist
+    return _Shown(
+        parts,
+        not facts.words.isdisjoint(_EXIST),
+        not facts.words.isdisjoint(_OF_A_RELATION),
+        not facts.said.isdisjoint(_TYPES),
+    )
 
 
 _SHOWS_NO_MORE: Final = _BENIGN | {"get_columns_in_relation", "get_relation"}
@@ -289,22 +297,14 @@ def without_column_values(raw: str) -> tuple[Facts, tuple[tuple[str, str], ...]]
 @cache
 def _names_in(text: str) -> NamesInJinja:
     facts = facts_of(text)
-    dotted: set[str] = set()
-    bare: set[str] = set()
-    catalog = any("list_relations" in word for word in facts.words)
-    columns = False
     strings = [string for string, of in facts.texts if of not in _REFERENCES]
-    for piece in (without_tags(text, BY_JINJA), *strings):
-        names = names_in_sql(piece)
-        dotted |= names[0]
-        bare |= names[1]
-        bare.update(_BEHIND_A_SCHEMA.findall(piece))
-        if _ONE_NAME.fullmatch(piece):
-            bare.add(piece)
-        if CATALOG.search(piece):
-            catalog = True
-            columns = columns or _LISTS_COLUMNS.search(piece) is not None
-    return NamesInJinja(frozenset(dotted), frozenset(bare), catalog, columns)
+    pieces = [without_tags(text, ","), *strings]
+    in_catalog = [piece for piece in pieces if CATALOG.search(piece)]
+    return NamesInJinja(
+        words_of_names(" , ".join(pieces)),
+        bool(in_catalog) or any("list_relations" in word for word in facts.words),
+        any(map(_LISTS_COLUMNS.search, in_catalog)),
+    )
 
 
 _REFERENCES: Final = frozenset({"ref", "source", "config", "var", "env_var"})
@@ -312,6 +312,3 @@ _REFERENCES: Final = frozenset({"ref", "source", "config", "var", "env_var"})
 
 _LISTS_COLUMNS: Final = re.compile(r"\.\s*columns\b|_columns\b|pg_attribute|pragma_|pg_stats", re.I)
 """Where a catalog lists columns, or more, and not relations alone."""
-
-_ONE_NAME: Final = re.compile(r"\w{2,}")
-_BEHIND_A_SCHEMA: Final = re.compile(r"""^["`]?\.\s*["`]?(\w+)""")

@@ -16,18 +16,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from jinja2 import Undefined
 from jinja2.utils import missing
 
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.graph.macros import INTERNAL
-from dbt_ripple.jinja.evaluate import (
-    CannotTellError,
-    Environment,
-    Named,
-    ReadByName,
-    Runner,
-    return_,
-)
+from dbt_ripple.jinja.hook_runs import HookRunner
+from dbt_ripple.jinja.unknown import CannotTellError, Named
 
 _SECTIONS: Final = (
     "exposures",
@@ -50,11 +45,19 @@ _CHANGES: Final = frozenset(
 _TYPES: Final = {"duckdb": {"STRING": "TEXT"}}
 """By adapter, the types that its ``Column.translate_type`` calls otherwise."""
 
-_DISPATCHES: Final = frozenset({"duckdb", "postgres", "snowflake"})
-"""Adapters of which it is known that they dispatch to their own macros, and then to ``default``."""
+_MAX_STEPS: Final = 10_000_000
 
 
-class Evaluator(Runner):
+class _NoText(Undefined):
+    """What is not there: not true, and no text."""
+
+    def __str__(self) -> str:
+        raise CannotTellError("the text of what is not there")
+
+    __html__ = __str__
+
+
+class Evaluator(HookRunner):
     """The macros of one project, to be evaluated over its nodes.
 
     Args:
@@ -68,15 +71,15 @@ class Evaluator(Runner):
         self, project: Project, sections: Mapping[str, Any], *, backwards: bool = False
     ) -> None:
         adapter = project.metadata.adapter_type or ""
-        super().__init__(project.macros.values(), project.name, adapter, INTERNAL, Environment())
+        super().__init__(project.macros.values(), project.name, adapter, INTERNAL)
+        self.env.undefined = _NoText
+        self.env.run.max_steps = _MAX_STEPS
         graph = {name: _nodes(sections.get(name) or {}, backwards) for name in _SECTIONS}
         column = Named("api.Column", {"translate_type": self._translate})
         self._names = {
             "adapter": Named("adapter", {"dispatch": self._dispatch}),
             "api": Named("api", {"Column": column}),
-            "execute": True,
-            "graph": _NodeInGraph(graph),
-            "return": return_,
+            "graph": _node_in_graph(graph),
             "tojson": _to_json,
         }
 
@@ -86,27 +89,30 @@ class Evaluator(Runner):
         Raises:
             CannotTellError: it may be something else in dbt.
         """
+        values = set()
         try:
-            return json.dumps(self.function(macro)(), allow_nan=False)
+            for _ in self.env.run.paths():
+                values.add(json.dumps(self.function(macro)(), allow_nan=False))
         except CannotTellError:
             raise
         except Exception as error:  # whatever goes wrong in a template
             raise CannotTellError(str(error)) from error
+        (value, *others) = values
+        if others or self._statements or self.env.is_unknown(value):
+            raise CannotTellError("a value that is not known")
+        return value
 
     def name(self, name: str, package: str) -> Any:
         """What of dbt's context is known here."""
-        return self._names.get(name, missing)
-
-    def _dispatch(self, macro_name: str, macro_namespace: str | None = None) -> Any:
-        macros = self.dispatched(macro_name) if self.adapter in _DISPATCHES else []
-        if len(macros) != 1:  # which of them is first may be configured
-            raise CannotTellError(f"what {macro_name} of {macro_namespace} dispatches to")
-        return self.function(macros[0])
+        return super().name(name, package) if name in _SAME else self._names.get(name, missing)
 
     def _translate(self, dtype: str) -> str:
         if self.adapter not in _TYPES:
             raise CannotTellError(f"the types of {self.adapter}")
         return _TYPES[self.adapter].get(dtype.upper(), dtype)
+
+
+_SAME: Final = frozenset({"execute", "return"})
 
 
 def _to_json(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
@@ -115,24 +121,14 @@ def _to_json(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
     return json.dumps(value, sort_keys=sort_keys)
 
 
-class _NodeInGraph(ReadByName):
+def _node_in_graph(properties: Mapping[str, Any]) -> Named:
     """A node (or ``graph``), of which only properties that the manifest lists can be read."""
-
-    def __init__(self, properties: Mapping[str, Any]) -> None:
-        self._properties = properties
-
-    def part(self, name: str) -> Any:
-        """One of them, or ``get``."""
-        if name == "get":
-            return lambda name, *_: self.part(name)
-        if name in _CHANGES or name not in self._properties:
-            raise CannotTellError(f"the property {name} of a node")
-        return self._properties[name]
+    return Named("a node", {n: v for n, v in properties.items() if n not in _CHANGES})
 
 
-def _nodes(section: Mapping[str, Any], backwards: bool) -> dict[str, _NodeInGraph]:
+def _nodes(section: Mapping[str, Any], backwards: bool) -> dict[str, Named]:
     in_order = sorted(section, reverse=backwards)
-    return {unique_id: _NodeInGraph(section[unique_id]) for unique_id in in_order}
+    return {unique_id: _node_in_graph(section[unique_id]) for unique_id in in_order}
 
 
 def sections_of(project: Project) -> dict[str, Any] | None:

@@ -11,15 +11,19 @@ import ast
 import re
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import DIALECTS
 from dbt_ripple.jinja.facts import ANY, Facts, asks, calls_any_macro, facts_of
 from dbt_ripple.jinja.facts import NOTHING as UNUSED
+from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.reads import NOTHING, Reads, reads_of
 from dbt_ripple.jinja.text import normalised, normalised_macro
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.hook_reader import HookReader
 
 INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)})
 """Packages that come with dbt and its adapters."""
@@ -81,16 +85,6 @@ class Macros:
             if unique_id not in self.user
             for name in (m.name, dispatched(m.name))
         }
-        self._materializations: dict[str, tuple[frozenset[str], bytes]] = {}
-        self._reads: dict[str, Reads] = {}
-        self._texts: dict[str, str] = {}
-        self._asks: dict[tuple[str, Question], bool] = {}
-        self._calls: dict[str, tuple[str, ...]] = {}
-        self._closures: dict[frozenset[str], frozenset[str]] = {}
-        self._fingerprints: dict[frozenset[str], bytes] = {}
-        self._texts_of: dict[frozenset[str], tuple[str, ...]] = {}
-        self._any_that: dict[tuple[tuple[str, ...], Question], bool] = {}
-        self._reads_of: dict[frozenset[str], Reads] = {}
 
     def closure(self, start: Iterable[str]) -> frozenset[str]:
         """The macros that these call, by unique_id, themselves included.
@@ -98,19 +92,25 @@ class Macros:
         A call of a name may also land at a user's macro of that name, dispatched or not, and a call
         by a name that is put together at any user's macro.
         """
-        key = frozenset(start)
-        found = self._closures.get(key)
-        if found is None:
-            unique_ids: set[str] = set()
-            stack = list(key)
-            while stack:
-                unique_id = stack.pop()
-                if unique_id in unique_ids or unique_id not in self.macros:
-                    continue
-                unique_ids.add(unique_id)
+        return self._closure(frozenset(start))
+
+    @cached_method
+    def _closure(self, start: frozenset[str]) -> frozenset[str]:
+        found: set[str] = set()
+        stack = list(start)
+        while stack:
+            unique_id = stack.pop()
+            if unique_id not in found and unique_id in self.macros:
+                found.add(unique_id)
                 stack += self._called_by(unique_id)
-            found = self._closures[key] = frozenset(unique_ids)
-        return found
+        return frozenset(found)
+
+    @cached_property
+    def hook_reader(self) -> HookReader:
+        """What reads the hooks that call these."""
+        from dbt_ripple.graph.hook_reader import HookReader  # which reads by the macros
+
+        return HookReader(self)
 
     @cached_property
     def beside(self) -> frozenset[str]:
@@ -119,26 +119,20 @@ class Macros:
 
         return known_macros(self).beside
 
+    @cached_method
     def _called_by(self, unique_id: str) -> tuple[str, ...]:
         """What a macro calls itself."""
-        called = self._calls.get(unique_id)
-        if called is None:
-            macro = self.macros[unique_id]
-            called = (
-                *macro.depends_on.macros,
-                *self.users_by_name.get(dispatched(macro.name), ()),
+        macro = self.macros[unique_id]
+        called = (*macro.depends_on.macros, *self.users_by_name.get(dispatched(macro.name), ()))
+        if unique_id not in self.user:
+            # What stands in for one of dbt's and gives the same is no other macro.
+            return tuple(u for u in called if u not in self.beside)
+        if macro.package_name != OWN and unique_id not in self.beside:
+            by_name = calls_any_macro(macro.macro_sql) or (
+                any(package in macro.macro_sql for package in self.packages)
+                and self._takes_from_package(self.facts(unique_id))
             )
-            if unique_id not in self.user:
-                # What stands in for one of dbt's and gives the same is no other macro.
-                called = tuple(u for u in called if u not in self.beside)
-            is_known = macro.package_name == OWN or unique_id in self.beside
-            if unique_id in self.user and not is_known:
-                by_name = calls_any_macro(macro.macro_sql) or (
-                    any(package in macro.macro_sql for package in self.packages)
-                    and self._takes_from_package(self.facts(unique_id))
-                )
-                called += (*self.user,) if by_name else ()
-            self._calls[unique_id] = called
+            called += (*self.user,) if by_name else ()
         return called
 
     @cached_property
@@ -159,35 +153,32 @@ class Macros:
 
     def texts_of(self, start: Iterable[str]) -> tuple[str, ...]:
         """As they are written, the user's macros among those and what they call, but our own package's."""
-        user = self.closure(start) & self.user
-        texts = self._texts_of.get(user)
-        if texts is None:
-            macros = map(self.macros.__getitem__, sorted(user))
-            texts = tuple(m.macro_sql for m in macros if m.package_name != OWN)
-            self._texts_of[user] = texts
-        return texts
+        return self._texts_of(self.closure(start) & self.user)
+
+    @cached_method
+    def _texts_of(self, user: frozenset[str]) -> tuple[str, ...]:
+        macros = map(self.macros.__getitem__, sorted(user))
+        return tuple(m.macro_sql for m in macros if m.package_name != OWN)
 
     def any_that(self, start: Iterable[str], what: Question) -> bool:
         """Whether something is true of the facts of one of `texts_of`."""
-        texts = self.texts_of(start)
-        answer = self._any_that.get((texts, what))
-        if answer is None:
-            answer = self._any_that[texts, what] = any(what(facts_of(text)) for text in texts)
-        return answer
+        return self._any_of(self.texts_of(start), what)
+
+    @cached_method
+    def _any_of(self, texts: tuple[str, ...], what: Question) -> bool:
+        return any(what(facts_of(text)) for text in texts)
 
     def fingerprint(self, start: Iterable[str]) -> bytes:
         """Of the texts of the user's macros among those and what they call; empty for none."""
-        key = self.closure(start) & self.user
-        if key not in self._fingerprints:
-            self._fingerprints[key] = self._fingerprint(sorted(key))
-        return self._fingerprints[key]
+        return self._fingerprint(self.closure(start) & self.user)
 
-    def _fingerprint(self, reached: list[str]) -> bytes:
+    @cached_method
+    def _fingerprint(self, reached: frozenset[str]) -> bytes:
         if not reached:
             return b""
         parts = [
             f"{u}\n{self.text(u)}{self.variables(self.macros[u].macro_sql)}".encode()
-            for u in reached
+            for u in sorted(reached)
         ]
         if self.project.macro_order is not None and not self.in_order.isdisjoint(reached):
             parts.append(self.project.macro_order.encode())
@@ -236,10 +227,7 @@ class Macros:
 
     def text(self, unique_id: str) -> str:
         """The text of a macro, without what is no more than layout or a comment."""
-        text = self._texts.get(unique_id)
-        if text is None:
-            text = self._texts[unique_id] = normalised_macro(self.macros[unique_id].macro_sql)
-        return text
+        return normalised_macro(self.macros[unique_id].macro_sql)
 
     def named_in(self, text: str) -> list[str]:
         """The user's macros that a piece of Jinja names; all of them where it calls by another's name."""
@@ -259,36 +247,24 @@ class Macros:
             start: macros by unique_id.
             what: a question to their facts.
         """
-        asking = []
-        for unique_id in start:
-            if unique_id in self.user:
-                does = self._asks.get((unique_id, what))
-                if does is None:
-                    reached = self.closure([unique_id]) & self.user
-                    does = self._asks[unique_id, what] = any(
-                        asks(self.macros[u].macro_sql, what) for u in reached
-                    )
-                if does:
-                    asking.append(unique_id)
-        return asking
+        return [u for u in start if u in self.user and self._asks(u, what)]
+
+    @cached_method
+    def _asks(self, unique_id: str, what: Question) -> bool:
+        reached = self.closure([unique_id]) & self.user
+        return any(asks(self.macros[u].macro_sql, what) for u in reached)
 
     def of_materialization(self, name: str) -> bytes:
         """A fingerprint of the user's macros that a materialization may run; empty for none."""
-        return self._run_by(name)[1]
+        return self.fingerprint(self.run_by(name))
 
+    @cached_method
     def run_by(self, name: str) -> frozenset[str]:
         """The user's macros that a materialization may run, by itself or through the adapter."""
-        return self._run_by(name)[0]
-
-    def _run_by(self, name: str) -> tuple[frozenset[str], bytes]:
-        run_and_fingerprint = self._materializations.get(name)
-        if run_and_fingerprint is None:
-            start = [*self._materializing(name), *self.called_by_adapters]
-            if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
-                start += self._named(at_run)
-            run = frozenset(self.closure(u for u in start if u not in self.beside) & self.user)
-            run_and_fingerprint = self._materializations[name] = run, self.fingerprint(run)
-        return run_and_fingerprint
+        start = [*self._materializing(name), *self.called_by_adapters]
+        if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
+            start += self._named(at_run)
+        return self.closure(u for u in start if u not in self.beside) & self.user
 
     def _materializing(self, name: str | None) -> list[str]:
         """The macros that are a materialization of this name, or of any."""
@@ -329,29 +305,22 @@ class Macros:
 
     def reads(self, start: Iterable[str]) -> Reads:
         """What of a node's properties the user's macros among those read, and what they call."""
-        key = self.closure(start) & self.user
-        reads = self._reads_of.get(key)
-        if reads is None:
-            reads = NOTHING
-            for unique_id in key:
-                reads |= self.read_by(unique_id)
-            self._reads_of[key] = reads
+        return self._reads(self.closure(start) & self.user)
+
+    @cached_method
+    def _reads(self, user: frozenset[str]) -> Reads:
+        reads = NOTHING
+        for unique_id in user:
+            reads |= self._read_by(unique_id)
         return reads
 
-    def read_by(self, unique_id: str) -> Reads:
-        """What of a node's properties one macro reads."""
-        reads = self._reads.get(unique_id)
-        if reads is None:
-            macro = self.macros[unique_id]
-            replaces_internal = (
-                macro.name in self.internal or dispatched(macro.name) in self.internal
-            )
-            reads = self._reads[unique_id] = (
-                NOTHING
-                if macro.package_name == OWN
-                else reads_of(macro.macro_sql, self.internal, replaces_internal=replaces_internal)
-            )
-        return reads
+    @cached_method
+    def _read_by(self, unique_id: str) -> Reads:
+        macro = self.macros[unique_id]
+        if macro.package_name == OWN:
+            return NOTHING
+        replaces = not self.internal.isdisjoint((macro.name, dispatched(macro.name)))
+        return reads_of(macro.macro_sql, self.internal, replaces_internal=replaces)
 
 
 def _used(values: dict[str, str], names: Collection[str]) -> str:
@@ -378,22 +347,26 @@ def environment_in_python(code: str) -> set[str]:
     names: set[str] = set()
     asked = 0
     for node in ast.walk(tree):
-        key: ast.expr | None = None
-        if isinstance(node, ast.Constant) and node.value in ("environ", "getenv"):
-            return {ANY}
-        if isinstance(node, ast.alias) and node.asname and node.name in ("environ", "getenv"):
-            return {ANY}
         asked += _is_of_os(node, "environ") or _is_of_os(node, "getenv")
-        if isinstance(node, ast.Subscript) and _is_of_os(node.value, "environ"):
-            key = node.slice
-        elif isinstance(node, ast.Call) and node.args:
-            of = node.func
-            gets = isinstance(of, ast.Attribute) and of.attr == "get"
-            if _is_of_os(of, "getenv") or (gets and _is_of_os(of.value, "environ")):  # type: ignore[attr-defined]
-                key = node.args[0]
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            names.add(key.value)
-            asked -= 1
+        match node:
+            case ast.Constant(value="environ" | "getenv"):
+                return {ANY}
+            case ast.alias(name="environ" | "getenv", asname=str()):
+                return {ANY}
+            case (
+                ast.Subscript(value=of, slice=ast.Constant(value=str(name)))
+                | ast.Call(
+                    func=ast.Attribute(value=of, attr="get"),
+                    args=[ast.Constant(value=str(name)), *_],
+                )
+            ) if _is_of_os(of, "environ"):
+                names.add(name)
+                asked -= 1
+            case ast.Call(func=of, args=[ast.Constant(value=str(name)), *_]) if _is_of_os(
+                of, "getenv"
+            ):
+                names.add(name)
+                asked -= 1
     return names | {ANY} if asked else names
 
 

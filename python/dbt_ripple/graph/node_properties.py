@@ -4,13 +4,13 @@ Everything that a manifest says of a node besides its code is a property: its co
 knows the key or not, and what is declared of it and of its columns. What is not listed here counts for
 both. What is listed is known not to change data, or not to be looked at by anything that dbt runs,
 *unless something does read it*: a hook, a macro that stands in for one of dbt's, a branch that was
-not compiled (see `graph.jinja_reads`).
+not compiled (see `jinja.reads`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import filterfalse
+from functools import cache
 from typing import Any, Final
 
 from dbt_ripple.artifacts import Column, Node
@@ -111,7 +111,9 @@ _BY_VALUE: Final[dict[str, Callable[[Any, str | None], bool]]] = {
 OF_TESTS: Final = DESCRIBING | OF_KEPT_ROWS | OF_PYTHON | {"materialized", "where"}
 """Config of a data test that does not decide its outcome: ``where`` stands in its compiled SQL."""
 
-_STORING_FAILURES: Final = frozenset({"alias", "database", "schema"})
+_STORING_FAILURES: Final = frozenset(
+    {"alias", "database", "schema", "store_failures", "store_failures_as"}
+)
 
 _KNOWN: Final = DESCRIBING.union(
     OF_KEPT_ROWS, OF_PYTHON, STORING, _APART, *_APART_OF.values(), _BY_VALUE
@@ -133,76 +135,52 @@ def counted(node: Node, adapter: str | None) -> Iterator[tuple[str, Any]]:
     Sorted by name.
     """
     kind = kind_of(node)
-    harmless = _harmless(kind, node.is_python)
-    if kind in KEEPING_ROWS and node.config.get("incremental_strategy") == "microbatch":
-        harmless = harmless - {"event_time"}  # by which it deletes rows
-    for name in sorted(filterfalse(harmless.__contains__, node.config)):
-        value = node.config[name]
-        if not _is_set(node, name, value):
-            continue
-        if name in _MICROBATCH and node.config.get("incremental_strategy") != "microbatch":
-            continue
+    for name, value in _given(node, _harmless(kind, node.is_python)):
+        same = _BY_VALUE.get(name)
         if kind in KEEPING_ROWS:
-            if name == "file_format" and _same_format(value, adapter):
-                continue
-            yield name, value
-        elif (same := _BY_VALUE.get(name)) is None or not same(value, adapter):
+            if name != "file_format" or not _same_format(value, adapter):
+                yield name, value
+        elif same is None or not same(value, adapter):
             yield name, as_configured(node, name, value)
 
 
-_HARMLESS: Final[dict[tuple[str, bool], frozenset[str]]] = {}
-
-
+@cache
 def _harmless(kind: str, python: bool) -> frozenset[str]:
-    harmless = _HARMLESS.get((kind, python))
-    if harmless is None:
-        harmless = DESCRIBING | STORING | _APART | _APART_OF.get(kind, frozenset())
-        if kind in _MADE_ANEW:
-            harmless |= OF_KEPT_ROWS
-        if kind == "seed":
-            harmless |= OF_KEPT_ROWS - {"full_refresh"}
-        if not python:
-            harmless |= OF_PYTHON
-        _HARMLESS[kind, python] = harmless
-    return harmless
+    harmless = DESCRIBING | STORING | _APART | _APART_OF.get(kind, frozenset())
+    if kind in _MADE_ANEW:
+        harmless |= OF_KEPT_ROWS
+    if kind == "seed":
+        harmless |= OF_KEPT_ROWS - {"full_refresh"}
+    return harmless if python else harmless | OF_PYTHON
 
 
 def run_with(node: Node) -> Iterator[tuple[str, Any]]:
-    """All config that dbt or an adapter may look at when it builds a node."""
-    kind = kind_of(node)
-    for name, value in node.config.items():
-        if name in DESCRIBING or name in _PLACE or not _is_set(node, name, value):
-            continue
-        if (kind in _MADE_ANEW and name in OF_KEPT_ROWS) or (
-            name in OF_PYTHON and not node.is_python
-        ):
-            continue
-        if (
-            name in _MICROBATCH
-            and kind in KEEPING_ROWS
-            and node.config.get("incremental_strategy") != "microbatch"
-        ):
-            continue
-        yield name, as_configured(node, name, value)
+    """All config that dbt or an adapter may look at when it builds a node. Sorted by name."""
+    ignored = DESCRIBING.union(
+        _PLACE,
+        OF_KEPT_ROWS if kind_of(node) in _MADE_ANEW else (),
+        () if node.is_python else OF_PYTHON,
+    )
+    return ((name, as_configured(node, name, value)) for name, value in _given(node, ignored))
 
 
 def of_test(node: Node) -> dict[str, Any]:
     """The config of a data test that can decide its outcome by its own words."""
     stored_as = node.config.get("store_failures_as")
     stores = stored_as != "ephemeral" if stored_as else bool(node.config.get("store_failures"))
-    return {
-        name: value
-        for name, value in node.config.items()
-        if name not in OF_TESTS
-        and (stores or name not in ("store_failures", "store_failures_as"))
-        and (stores or name not in _STORING_FAILURES)
-        and _is_set(node, name, value)
-    }
+    return dict(_given(node, OF_TESTS if stores else OF_TESTS | _STORING_FAILURES))
 
 
-def _is_set(node: Node, name: str, value: Any) -> bool:
-    """Whether a key is set; an empty value under a name that dbt knows is its default."""
-    return value not in _EMPTY or (name not in _KNOWN and name in node.unrendered_config)
+def _given(node: Node, besides: frozenset[str]) -> Iterator[tuple[str, Any]]:
+    """The config of a node that is set and looked at, besides some of it. Sorted by name."""
+    by_time = node.config.get("incremental_strategy") == "microbatch"
+    counts = {"event_time"} if by_time and kind_of(node) in KEEPING_ROWS else ()  # it deletes by it
+    for name in sorted(n for n in node.config if n not in besides or n in counts):
+        value = node.config[name]
+        # An empty value under a name that dbt knows is its default.
+        is_set = value not in _EMPTY or (name not in _KNOWN and name in node.unrendered_config)
+        if is_set and (by_time or name not in _MICROBATCH):
+            yield name, value
 
 
 # -- what something reads ---------------------------------------------------------------------------
@@ -235,7 +213,7 @@ def property_names(nodes: Iterable[Node]) -> frozenset[str]:
 
 
 def read_of(node: Node, reads: Reads) -> list[Any]:
-    """What some Jinja reads of a node (see `graph.jinja_reads`), as the node has it."""
+    """What some Jinja reads of a node (see `jinja.reads`), as the node has it."""
     if reads.everything:
         names = {*node.config, *_OWN_FIELDS, "alias", "columns", "refs"}
         return [(name, of_name(node, name)) for name in sorted(names)]
@@ -253,13 +231,12 @@ def read_of(node: Node, reads: Reads) -> list[Any]:
 def columns(node: Node) -> list[tuple[Any, ...]]:
     """All properties of the columns, in the order of the file."""
     return [
-        (c.name, c.description, c.data_type, c.meta, c.tags, c.quote, *_of_column(c))
+        (
+            *(c.name, c.description, c.data_type, c.meta, c.tags, c.quote),
+            *(c.constraints, c.config, c.granularity, c.more),
+        )
         for c in node.columns.values()
     ]
-
-
-def _of_column(column: Column) -> tuple[Any, ...]:
-    return column.constraints, column.config, column.granularity, column.more
 
 
 _OWN_FIELDS: Final = (
@@ -336,13 +313,9 @@ _ONLY_CHECKED: Final = frozenset({"check", "foreign_key", "not_null", "primary_k
 
 def constraints(node: Node) -> list[tuple[str, Any]]:
     """The constraints of a node, each with the column it is of, empty for the node's own."""
-    listed = [("", _without_nothing(constraint)) for constraint in node.constraints]
-    for column in node.columns.values():
-        if column.constraints:
-            listed += [
-                (column.name, _without_nothing(constraint)) for constraint in column.constraints
-            ]
-    return listed
+    of_columns = [(c.name, each) for c in node.columns.values() for each in c.constraints or ()]
+    of_all = [*(("", each) for each in node.constraints), *of_columns]
+    return [(name, _without_nothing(constraint)) for name, constraint in of_all]
 
 
 def written_by_declaration(node: Node) -> list[Any]:
@@ -351,23 +324,14 @@ def written_by_declaration(node: Node) -> list[Any]:
     Constraints, and what is declared of columns under names that dbt does not know, and an adapter may
     (masks).
     """
-    columns = node.columns.values()
-    if not node.constraints:
-        for column in columns:
-            if column.constraints or column.more:
-                break
-            if column.config and not _OF_COLUMN_CONFIG.issuperset(column.config):
-                break
-        else:
-            return []
     writing: list[Any] = [
         (column, constraint)
         for column, constraint in constraints(node)
         if constraint.get("type") not in _ONLY_CHECKED
         or (constraint.get("type") != "check" and constraint.get("expression"))
     ]
-    writing += [(c.name, constraint) for c in columns if (constraint := _more_of(c))]
-    return writing
+    columns = node.columns.values()
+    return writing + [(column.name, more) for column in columns if (more := _more_of(column))]
 
 
 def declared(node: Node) -> list[Any]:
@@ -378,14 +342,13 @@ def declared(node: Node) -> list[Any]:
     if isinstance(persisted, dict) and persisted.get("relation"):
         result.append(node.description)
     for column in node.columns.values():
-        values: list[Any] = []
-        if extra := _more_of(column):
-            values.append(extra)
+        more = _more_of(column)
+        values: list[Any] = [more] if more else []
         if comments:
             values += [column.description, column.quote]
         if node.contract_enforced:
             values += [type_text(column.data_type or ""), column.quote]
-        if values or node.contract_enforced:
+        if values:
             result.append((column.name, values))
     return result
 

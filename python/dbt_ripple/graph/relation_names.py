@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
@@ -135,16 +134,6 @@ class RelationNames:
     def node_named(self, name: str) -> str | None:
         """The relation of the project that a name with a schema means in SQL."""
         return self.node_of(".".join(self._parts(name)))
-
-    def nodes_named(self, dotted: Iterable[str], bare: Iterable[str]) -> set[str]:
-        """The relations that a text which is not followed may name, in any schema where it says none."""
-        unique_ids = {self.node_of(".".join(self._parts(name))) for name in dotted}
-        wanted = {fold(name, False, self.dialect) for name in bare}
-        if wanted:
-            for key, unique_id in self.by_name.items():
-                if key.rpartition(".")[2] in wanted:
-                    unique_ids.add(self.canonical.get(unique_id, unique_id))
-        return {unique_id for unique_id in unique_ids if unique_id is not None}
 
     def node_of(self, key: str) -> str | None:
         """The unique_id of the relation a query names, or None where dbt does not know it."""

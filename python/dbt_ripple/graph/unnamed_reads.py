@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from jinja2 import nodes
@@ -79,10 +79,15 @@ def relations_in(called: Sequence[str], names: RelationNames) -> set[str]:
     return unique_ids
 
 
-def relations_named(text: str, names: RelationNames) -> set[str]:
+def words_of_names(text: str) -> frozenset[str]:
+    """The words of a text that may be names of relations, with all that stands before a dot."""
+    return frozenset(_WORD.findall(re.sub(r"[`\"\[\]]", "", text)))
+
+
+def relations_named(words: Iterable[str], names: RelationNames) -> set[str]:
     """The relations that a text which is not followed may name: those of which a word is the name."""
     unique_ids: set[str] = set()
-    for word in set(_WORD.findall(re.sub(r"[`\"\[\]]", "", text))):
+    for word in words:
         if "." in word:
             unique_id = names.node_named(word)
             unique_ids |= {unique_id} if unique_id is not None else set()

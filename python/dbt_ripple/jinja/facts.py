@@ -189,14 +189,7 @@ def _facts_of(text: str) -> Facts:
 def facts_without(text: str, without: Callable[[nodes.Call], bool]) -> Facts:
     """What a text uses besides some calls and their arguments."""
     tree = tree_of(text)
-    return UNREADABLE if tree is None else facts_of_tree(tree, without)
-
-
-def facts_of_tree(
-    tree: nodes.Template, without: Callable[[nodes.Call], bool] = lambda _: False
-) -> Facts:
-    """What a tree uses, as `facts_without`."""
-    return _Visitor(tree, without).facts()
+    return UNREADABLE if tree is None else _Visitor(tree, without).facts()
 
 
 class _Visitor:
@@ -231,12 +224,8 @@ class _Visitor:
                 name := use.path[use.path.index("dispatch") + 1]
             ).startswith("('"):
                 words.add(name[2:-2])
-        if not self.uses and not self.texts and not words:
-            return (
-                Facts(parameters=self.parameters, sets=frozenset(self.set_))
-                if self.set_
-                else NOTHING
-            )
+        if not self.uses and not self.texts and not words and not self.set_:
+            return NOTHING
         return Facts(
             uses=frozenset(self.uses),
             words=frozenset(words),

@@ -8,35 +8,38 @@ followed. dbt's own macros run like any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, NoReturn
 
+from jinja2 import Template, nodes
+from jinja2.runtime import Macro as JinjaMacro
 from jinja2.runtime import Undefined
 from jinja2.utils import missing
 
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
-from dbt_ripple.jinja.evaluate import CannotTellError, Named, ReadByName, Runner, return_
-from dbt_ripple.jinja.text import pieces
-from dbt_ripple.jinja.unknown import TOO_MANY, Unknown, UnknownEnvironment
+from dbt_ripple.jinja.text import pieces, tree_of
+from dbt_ripple.jinja.unknown import (
+    TOO_MANY,
+    CannotTellError,
+    Named,
+    Run,
+    Unknown,
+    UnknownEnvironment,
+)
 
 _VALUES: Final = frozenset(
     """
     config database database_schemas dbt_metadata_envs dbt_version flags graph invocation_args_dict invocation_id
     model modules post_hooks pre_hooks project_name results run_started_at schema schemas selected_resources sql
-    any_literal_of_the_hook sql_header target thread_id wrapped_exports compiled_code connection_name column_name
-    """.split()
-)
-"""Names whose values are not known, and that do nothing."""
-
-_FUNCTIONS: Final = frozenset(
-    """
+    any_literal_of_the_hook sql_header thread_id wrapped_exports compiled_code connection_name column_name
     diff_of_two_dicts doc env_var fromjson fromyaml load_agate_table load_result local_md5 metric set
     set_strict tojson toyaml try_or_compiler_error var zip zip_strict
     """.split()
 )
-"""Functions whose values are not known, and that do nothing."""
+"""Names of values and functions that are not known, and that do nothing."""
 
 _SILENT: Final = frozenset("log print store_raw_result store_result write".split())
 """Functions that give no text and write to no relation."""
@@ -63,7 +66,7 @@ _ACTS: Final = {
 }
 """Methods of the adapter that write, as SQL that writes to the same relations."""
 
-_BY_TYPE: Final = frozenset({"defined", "mapping", "none", "string", "undefined"})
+_OF_TYPE: Final = frozenset({"is defined", "is mapping", "is none", "is string", "is undefined"})
 _IDENTIFIER: Final = frozenset({"identifier", "name", "table"})
 _SAME_PLACE: Final = frozenset({"include", "quote", "render", "without_identifier"})
 _RELATION: Final = re.compile(r"__relation(\d+)__", re.I)
@@ -72,6 +75,16 @@ _REFUSED: Final = re.compile(r"macro '\w+' takes (?:no keyword argument|not more
 
 _DEPTHS: Final = (1000, 3, 1)
 """How deep macros call each other before what one gives is not looked at: less where there are too many ways."""
+
+_DEEP: Final = 40
+_ALONE: Final = "athena bigquery clickhouse duckdb postgres snowflake spark trino"
+_PREFIXES: Final[dict[str, tuple[str, ...]]] = {
+    **{adapter: (adapter,) for adapter in _ALONE.split()},
+    "databricks": ("databricks", "spark"),
+    "materialize": ("materialize", "postgres"),
+    "redshift": ("redshift", "postgres"),
+}
+"""By adapter, the prefixes of the macros that it dispatches to before ``default``: its own, and those of what it is built on."""
 
 THIS: Final = ("this",)
 
@@ -130,6 +143,14 @@ class HookRun(NamedTuple):
     because: str | None
 
 
+class _ReturnError(Exception):
+    """Carries what a macro returns."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
 class _PathEndsError(Exception):
     """An error that the text raises itself: nothing further runs."""
 
@@ -150,9 +171,8 @@ class _Relation(Unknown):
             return lambda *_, **__: self
         if name in ("incorporate", "replace_path"):
             return self._moved
-        of_type = isinstance(name, tuple) and name[0] == "is" and name[1] in _BY_TYPE
-        if of_type and self.sure:
-            return name[1] == "defined"
+        if self.sure and isinstance(name, tuple) and name[0] in _OF_TYPE:
+            return name[0] == "is defined"
         return super().part(name)
 
     def _moved(self, path: Any = None, identifier: Any = None, **_: Any) -> Any:
@@ -171,8 +191,8 @@ class _Relation(Unknown):
     __repr__ = __html__ = __str__
 
 
-class HookRunner(Runner):
-    """Runs the hooks of one project.
+class HookRunner:
+    """Runs the hooks of one project. Which macro a name means, and what ``dispatch`` takes, are dbt's rules.
 
     Args:
         macros: of the project and its packages.
@@ -180,6 +200,7 @@ class HookRunner(Runner):
         adapter: its type.
         internal: the packages that come with dbt.
         known: macros of which it is known what they do, by unique_id.
+        config: what is known of the config of the node that is built.
         may_run: those that may run a statement, themselves or further. What another gives is not known
             where a text has too many ways to be followed with it.
     """
@@ -192,15 +213,33 @@ class HookRunner(Runner):
         internal: Iterable[str],
         known: Iterable[str] = (),
         may_run: Callable[[], Container[str]] = frozenset,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
-        self.env = UnknownEnvironment()
-        super().__init__(macros, root, adapter, internal, self.env)
+        self.env = UnknownEnvironment(self.resolved)
+        self.root, self.adapter = root or "", adapter
+        self.internal = frozenset(internal)
+        self.by_name: dict[str, dict[str, Macro]] = {}
+        self.packages: dict[str, dict[str, Macro]] = {}
+        for macro in macros:
+            self.by_name.setdefault(macro.name, {})[macro.package_name] = macro
+            package = "dbt" if macro.package_name in self.internal else macro.package_name
+            self.packages.setdefault(package, {})[macro.name] = macro
+        self.config = config or {}
+        self.package = self.root
+        self.depth = 0
+        self._macros: dict[str, Any] = {}
         self.known_macros = frozenset(known)
         self.may_run = may_run
         self.brief_below = _DEPTHS[0]
         self.places: list[Place] = []
         self._numbers: dict[Place, int] = {}
-        self._values = {name: Unknown(self.env.run, name) for name in _VALUES}
+        run = self.env.run
+        self._values = {name: Unknown(run, name) for name in _VALUES}
+        self._values |= {
+            "config": _Known(run, {"get": self._configured, "require": self._configured}, None),
+            "target": _Known(run, {"type": self.adapter}, None),
+            **{kind: _Known(run, {}, partial(self.named, kind)) for kind in ("ref", "source")},
+        }
         self._statements: dict[str, None] = {}
         self._called: set[str] = set()
         self._known: set[str] = set()
@@ -216,13 +255,14 @@ class HookRunner(Runner):
         return run
 
     def _run(self, text: str, package: str) -> HookRun:
+        self.package = package
         self._skipped: set[str] = set()
         self._statements, self._called, self._known, self._read = {}, set(), set(), set()
         self.env.reached = set()
         output: dict[str, None] = {}
         because = None
         try:
-            template, names = self.template(text), self.names_of(text, package)
+            template, names = self._template(text, package)
             for _ in self.env.run.paths():
                 self.depth = 0
                 try:
@@ -244,6 +284,28 @@ class HookRunner(Runner):
             because,
         )
 
+    def certainly_ends(self, macro: Macro, package: str) -> frozenset[str] | None:
+        """The macros that one calls which ends in an error whichever way it takes; None where it may not.
+
+        What else it does on its way does not matter.
+        """
+        self.package = package
+        self.brief_below, self.env.run.brief = _DEPTHS[-1], True
+        self.env.free_name = lambda _: Unknown(self.env.run)
+        self._called = {macro.unique_id}
+        try:
+            for _ in self.env.run.paths():
+                with suppress(_PathEndsError):
+                    self._given(macro, (), {})
+                    return None
+        except Exception:  # whatever goes wrong in a template
+            return None
+        return frozenset(self._called)
+
+    def _configured(self, name: Any, *_: Any, **__: Any) -> Any:
+        known = isinstance(name, str) and name in self.config
+        return self.config[name] if known else Unknown(self.env.run)
+
     def record(self, statement: Any) -> None:
         """Note a statement that is run."""
         self._statements[str(statement)] = None
@@ -261,9 +323,8 @@ class HookRunner(Runner):
 
     # -- names --------------------------------------------------------------------------------------
 
-    def function(self, macro: Macro) -> Any:
+    def function(self, macro: Macro) -> Callable[..., Any]:
         """A macro as what Jinja calls: not run where it is known what it does."""
-        of = super().function(macro)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             self._called.add(macro.unique_id)
@@ -274,14 +335,44 @@ class HookRunner(Runner):
                         self.record(_ACTS["truncate_relation"].format(given))
                 return ""
             if self.depth >= self.brief_below:
-                return self._in_brief(macro, of, args, kwargs)
-            return of(*args, **kwargs)
+                return self._in_brief(macro, args, kwargs)
+            return self._given(macro, args, kwargs)
 
         return call
 
-    def _in_brief(
-        self, macro: Macro, of: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def _given(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a macro gives."""
+        if self.depth > _DEEP:
+            raise CannotTellError("it calls itself")
+        self.depth += 1
+        try:
+            return str(self._made(macro)(*args, **kwargs))
+        except _ReturnError as returned:
+            return returned.value
+        finally:
+            self.depth -= 1
+
+    def _made(self, macro: Macro) -> Any:
+        """The macro as Jinja makes it of its text."""
+        made = self._macros.get(macro.unique_id)
+        if made is None:
+            template, names = self._template(macro.macro_sql, macro.package_name)
+            context = template.new_context(names)
+            for _ in template.root_render_func(context):
+                pass
+            # A materialization is called by another name.
+            made = next(each for each in context.vars.values() if isinstance(each, JinjaMacro))
+            self._macros[macro.unique_id] = made
+        return made
+
+    def _template(self, text: str, package: str) -> tuple[Template, dict[str, Any]]:
+        """A text, ready to be run, and with what."""
+        tree = tree_of(text)
+        names = tree.find_all(nodes.Name) if tree is not None else ()
+        set_here = {n.name for n in names if n.ctx != "load"}
+        return self.env.from_string(text), {"package": package, "set_here": set_here}
+
+    def _in_brief(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a macro apart from what is around it, if it can run a statement at all.
 
         What it gives is known where none of its ways gives anything.
@@ -292,13 +383,16 @@ class HookRunner(Runner):
         if macro.unique_id not in self.may_run() and not any(functions):
             self._skipped.add(macro.unique_id)
             return Unknown(self.env.run)
-        silent = True
+        silent = ends = True
         for _ in self.env.run.apart():
             with suppress(_PathEndsError):
-                given = of(*args, **kwargs)
+                given = self._given(macro, args, kwargs)
+                ends = False
                 silent = silent and (
                     given is None or (isinstance(given, str) and not given.strip())
                 )
+        if ends:
+            raise _PathEndsError
         return "" if silent else Unknown(self.env.run)
 
     def resolved(self, name: str, package: str) -> Any:
@@ -308,47 +402,94 @@ class HookRunner(Runner):
             and self.by_name.get(name, {}).keys() <= self.internal
         ):
             return self._run_query if name == "run_query" else self._statement
-        return super().resolved(name, package)
+        macro = self._meant(self.by_name.get(name, {}), package)
+        found = self.function(macro) if macro is not None else self.name(name, package)
+        if found is missing and name in self.packages:
+            return Named(name, partial(self._of_package, self.packages[name]))
+        return found
+
+    def _of_package(self, macros: Mapping[str, Macro], name: str) -> Any:
+        return self.function(macros[name]) if name in macros else missing
+
+    def _meant(self, of: Mapping[str, Macro], package: str) -> Macro | None:
+        """The macro that a bare name means, whoever says it: the node's package's, the project's, or dbt's."""
+        for each in (self.package, self.root):
+            if each in of:
+                return of[each]
+        of_dbt = [macro for each, macro in of.items() if each in self.internal]
+        return of_dbt[0] if len(of_dbt) == 1 else of.get(package)
+
+    def dispatched(self, name: str) -> list[Macro]:
+        """The macros that ``adapter.dispatch`` may take, one of each package that has some.
+
+        Which package is first, the project file may say. Of an adapter that is not known any version may be taken.
+        """
+        prefixes = _PREFIXES.get(self.adapter)
+        if prefixes is None:
+            versions = (f.partition("__") for f in self.by_name)
+            others = [prefix for prefix, _, of in versions if of == name]
+            return [m for p in others for m in self.by_name[f"{p}__{name}"].values()]
+        found: dict[str, Macro] = {}
+        for prefix in (*prefixes, "default"):
+            for of, macro in self.by_name.get(f"{prefix}__{name}", {}).items():
+                found.setdefault("dbt" if of in self.internal else of, macro)
+        return list(found.values())
 
     def name(self, name: str, package: str) -> Any:
         """What a name of dbt's context means; `missing` where it is not known to be harmless."""
         if name in self._values:
-            return self._target() if name == "target" else self._values[name]
-        if name in _FUNCTIONS:
-            return self._function(name)
+            return self._values[name]
         if name in _SILENT:
-            return lambda *_, **__: ""
+            return _silent
         match name:
             case "execute":
                 return True
             case "this":
                 return self.relation(THIS)
-            case "ref" | "source":
-                return _Reference(self, name)
             case "return":
-                return return_
+                return _return
             case "exceptions":
-                return _Exceptions("exceptions", {})
+                return Named(name, lambda name: _silent if name == "warn" else _ends)
             case "builtins":
-                return Named(
-                    name, {n: self.name(n, package) for n in ("ref", "source", "var", "config")}
-                )
+                known = {n: self._values[n] for n in ("ref", "source", "var", "config")}
+                return Named(name, known)
             case "context":
-                return _Names(self, package)
+                return Named(name, lambda name: self.resolved(name, package))
             case "adapter":
-                return _Adapter(self, package)
+                return Named(name, self._of_adapter)
             case "api":
                 relation = Named("api.Relation", {"create": self.created})
                 return Named(name, {"Relation": relation, "Column": Unknown(self.env.run)})
         return missing
 
-    def _function(self, name: str) -> Any:
-        return self.env.run.part_of(self._values["target"], ("function", name))
+    def _of_adapter(self, name: str) -> Any:
+        """What the adapter has by a name."""
+        if name in _ASKS:
+            return self.asked
+        if name in _KEEPS:
+            return _silent
+        if name in _ACTS:
+            return lambda *relations, **by_name: self.record(
+                _ACTS[name].format(*relations, *by_name.values(), UNKNOWN)
+            )
+        match name:
+            case "dispatch":
+                return self._dispatch
+            case "config":
+                return Unknown(self.env.run)
+            case "execute":
+                return self._run_query
+            case "type":
+                return lambda: self.adapter
+            case "quote" | "quote_as_configured":
+                return lambda name, *_: name
+            case "get_relation":
+                return lambda database=None, schema=None, identifier=None: self.created(
+                    identifier=identifier, sure=False
+                )
+        return self.env.free_name(f"adapter.{name}")
 
-    def _target(self) -> Any:
-        return _Target(self._values["target"], self.adapter)
-
-    def named(self, kind: str, *args: Any) -> Any:
+    def named(self, kind: str, *args: Any, **_: Any) -> Any:
         """The relation that ``ref`` or ``source`` is asked for."""
         texts = [arg for arg in args if isinstance(arg, str)]
         if not texts or any(map(MARK.search, texts)):
@@ -383,10 +524,12 @@ class HookRunner(Runner):
         self.record(caller())
         return ""
 
-    def pick(self, macros: list[Macro]) -> Any:
-        """One of several macros that may be meant."""
+    def _dispatch(self, name: Any, *_: Any, **__: Any) -> Any:
+        """One of the macros that may be dispatched to."""
+        known = isinstance(name, str) and not self.env.is_unknown(name)
+        macros = self.dispatched(name) if known else []
         if not macros:
-            raise CannotTellError("no macro is dispatched to")
+            raise CannotTellError("what is dispatched to")
         which = self.env.run.choose(Unknown(self.env.run), len(macros)) if len(macros) > 1 else 0
         function = self.function(macros[which])
 
@@ -401,99 +544,29 @@ class HookRunner(Runner):
         return call
 
 
-class _Target(Unknown):
-    """``target``, of which the type is known."""
+class _Known(Unknown):
+    """Something of which some attributes are known, or what it gives."""
 
-    __slots__ = ("adapter",)
+    __slots__ = ("call", "parts")
 
-    def __init__(self, of: Unknown, adapter: str) -> None:
-        super().__init__(of.run, of.name)
-        self.adapter = adapter
-
-    def part(self, name: Any) -> Any:
-        return self.adapter if name == "type" else super().part(name)
-
-
-class _Reference(ReadByName):
-    """``ref`` or ``source``."""
-
-    def __init__(self, runner: HookRunner, kind: str) -> None:
-        self._runner, self._kind = runner, kind
-
-    def __call__(self, *args: Any, **_: Any) -> Any:
-        return self._runner.named(self._kind, *args)
-
-    def part(self, name: str) -> Any:
-        """What it knows of the project: values."""
-        return Unknown(self._runner.env.run)
-
-
-class _Exceptions(Named):
-    """``exceptions``: what it has ends the run, but its warnings."""
-
-    def part(self, name: str) -> Any:
-        if name == "warn":
-            return lambda *_: ""
-
-        def ends(*_: Any, **__: Any) -> Any:
-            raise _PathEndsError
-
-        return ends
-
-
-class _Names(Named):
-    """``context``: the names of dbt's context."""
-
-    def __init__(self, runner: HookRunner, package: str) -> None:
-        super().__init__("context", {})
-        self._runner, self._package = runner, package
+    def __init__(self, run: Run, parts: Mapping[str, Any], call: Callable[..., Any] | None) -> None:
+        super().__init__(run)
+        self.parts, self.call = parts, call
 
     def part(self, name: Any) -> Any:
-        if name == "get":
-            return lambda name, *_: self.part(name)
-        found = self._runner.resolved(name, self._package) if isinstance(name, str) else missing
-        if found is missing:
-            raise CannotTellError(f"what {name} is in dbt's context")
-        return found
+        return self.parts[name] if name in self.parts else super().part(name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs) if self.call else super().__call__(*args, **kwargs)
 
 
-class _Adapter(Named):
-    """``adapter``."""
+def _silent(*_: Any, **__: Any) -> str:
+    return ""
 
-    def __init__(self, runner: HookRunner, package: str) -> None:
-        super().__init__("adapter", {})
-        self._runner, self._package = runner, package
 
-    def part(self, name: str) -> Any:
-        runner = self._runner
-        if name in _ASKS:
-            return runner.asked
-        if name in _KEEPS:
-            return lambda *_, **__: ""
-        if name in _ACTS:
-            return lambda *relations, **by_name: runner.record(
-                _ACTS[name].format(*relations, *by_name.values(), UNKNOWN)
-            )
-        match name:
-            case "dispatch":
-                return self._dispatch
-            case "config":
-                return Unknown(runner.env.run)
-            case "execute":
-                return runner._run_query
-            case "type":
-                return lambda: runner.adapter
-            case "quote" | "quote_as_configured":
-                return lambda name, *_: name
-            case "config":
-                return Unknown(runner.env.run, "config")
-            case "get_relation":
-                return lambda database=None, schema=None, identifier=None: runner.created(
-                    identifier=identifier, sure=False
-                )
-        raise CannotTellError(f"what adapter.{name} does")
+def _ends(*_: Any, **__: Any) -> NoReturn:
+    raise _PathEndsError
 
-    def _dispatch(self, macro_name: Any, *_: Any, **__: Any) -> Any:
-        if not isinstance(macro_name, str) or self._runner.env.is_unknown(macro_name):
-            raise CannotTellError("what is dispatched to")
-        return self._runner.pick(self._runner.dispatched(macro_name))
+
+def _return(value: Any = None) -> NoReturn:
+    raise _ReturnError(value)

@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
-from typing import Protocol, TypeVar
+from functools import cache, partial, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 import msgspec
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class cached_method(Generic[P, T]):  # noqa: N801  (as `functools.cached_property`)
+    """A method that is called once for an object and its arguments, which can be hashed."""
+
+    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
+        self.method = method
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> Callable[P, T]:
+        once = instance.__dict__[self.name] = cache(partial(self.method, instance))
+        return cast("Callable[P, T]", once)
 
 
 class Store(Protocol):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from dbt_ripple.jinja.facts import Use, facts_of
 
@@ -214,20 +214,19 @@ def reads_of_python(code: str) -> Reads:
     names: set[str] = set()
     understood: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr == "config":
-                understood.add(id(node.func))  # it sets the config
-            of = node.func.value
-            if isinstance(of, ast.Attribute) and of.attr == "config" and node.args:
-                key: Any = node.args[0]
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    understood.add(id(of))
-                    names.update({"meta"} if node.func.attr.startswith("meta") else {key.value})
-                    names.add("meta")
-        if isinstance(node, ast.Attribute) and node.attr == "config" and id(node) not in understood:
-            return EVERYTHING
-        if isinstance(node, ast.Attribute) and node.attr == "this":
-            names.add("relation_name")
-        if isinstance(node, ast.Constant) and node.value == "config":
-            return EVERYTHING
+        match node:
+            case ast.Call(func=ast.Attribute(attr="config") as sets):
+                understood.add(id(sets))
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr="config") as of, attr=getter),
+                args=[ast.Constant(value=str(key)), *_],
+            ):
+                understood.add(id(of))
+                names |= {"meta"} if getter.startswith("meta") else {"meta", key}
+            case ast.Attribute(attr="this"):
+                names.add("relation_name")
+            case ast.Constant(value="config"):
+                return EVERYTHING
+            case ast.Attribute(attr="config") if id(node) not in understood:
+                return EVERYTHING
     return Reads(False, frozenset(names))

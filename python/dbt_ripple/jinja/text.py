@@ -51,47 +51,27 @@ class _DbtParser(Parser):
             self.stream.expect("rbracket")
 
 
-class _Materialization(Extension):
-    """``{% materialization name, adapter='x' %}``: a macro without parameters of its own."""
+class _Blocks(Extension):
+    """dbt's own blocks, each a macro that is called otherwise.
 
-    tags = {"materialization"}  # noqa: RUF012  (Jinja's own attribute)
+    ``{% materialization name, adapter='x' %}``, ``{% test name(model, column_name) %}``, and for people ``{% docs name %}``.
+    """
 
-    def parse(self, parser: Parser) -> nodes.Node:
-        node = nodes.Macro(lineno=next(parser.stream).lineno)
-        node.name = "materialization_" + parser.parse_assign_target(name_only=True).name
-        node.args, node.defaults = [], []
-        while parser.stream.skip_if("comma"):
-            parser.parse_assign_target(name_only=True)
-            if parser.stream.skip_if("assign"):
-                parser.parse_expression()
-        node.body = parser.parse_statements(("name:endmaterialization",), drop_needle=True)
-        return node
-
-
-class _Test(Extension):
-    """``{% test name(model, column_name) %}``: a macro."""
-
-    tags = {"test", "data_test"}  # noqa: RUF012
+    tags = {"materialization", "test", "data_test", "docs"}  # noqa: RUF012  (Jinja's own attribute)
 
     def parse(self, parser: Parser) -> nodes.Node:
         begin = next(parser.stream)
         node = nodes.Macro(lineno=begin.lineno)
-        node.name = "test_" + parser.parse_assign_target(name_only=True).name
-        parser.parse_signature(node)
-        node.body = parser.parse_statements((f"name:end{begin.value}",), drop_needle=True)
-        return node
-
-
-class _Docs(Extension):
-    """``{% docs name %}``: text for people."""
-
-    tags = {"docs"}  # noqa: RUF012
-
-    def parse(self, parser: Parser) -> nodes.Node:
-        node = nodes.Macro(lineno=next(parser.stream).lineno)
-        node.name = "docs_" + parser.parse_assign_target(name_only=True).name
+        name = parser.parse_assign_target(name_only=True).name
+        node.name = f"{begin.value.removeprefix('data_')}_{name}"
         node.args, node.defaults = [], []
-        node.body = parser.parse_statements(("name:enddocs",), drop_needle=True)
+        if begin.value.endswith("test"):
+            parser.parse_signature(node)
+        while parser.stream.skip_if("comma"):
+            parser.parse_assign_target(name_only=True)
+            if parser.stream.skip_if("assign"):
+                parser.parse_expression()
+        node.body = parser.parse_statements((f"name:end{begin.value}",), drop_needle=True)
         return node
 
 
@@ -102,17 +82,10 @@ class DbtEnvironment(SandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(
-            extensions=[
-                "jinja2.ext.do",
-                "jinja2.ext.loopcontrols",
-                _Materialization,
-                _Test,
-                _Docs,
-            ],
-            cache_size=0,
+            extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols", _Blocks], cache_size=0
         )
         self.filters |= dict.fromkeys(("as_text", "as_bool", "as_native", "as_number"), _itself)
-        self.filters["is_list"] = _is_list
+        self.filters["is_list"] = lambda value: isinstance(value, list)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         return _DbtParser(self, source, name, filename).parse()
@@ -120,10 +93,6 @@ class DbtEnvironment(SandboxedEnvironment):
 
 def _itself(value: object, *_: object) -> object:
     return value
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
 
 
 @cache
@@ -457,16 +426,11 @@ def _changed(part: Piece) -> set[str]:
 
 def _only_configures(part: Piece) -> bool:
     """Whether a tag is a call of ``config`` alone, of which dbt says itself what it was given."""
-    words = [value for _, value in part.tokens]
-    if part.kind != "{{" or words[:2] != ["config", "("]:
-        return False
-    depth = 0
-    for at, word in enumerate(words):
-        depth += (word in _OPENING) - (word in _CLOSING)
-        if at and not depth:
-            return at == len(words) - 1
+    names = [("name", "config"), ("operator", "(")]
+    tree = tree_of(part.text) if part.kind == "{{" and [*part.tokens[:2]] == names else None
+    match tree:
+        case nodes.Template(
+            body=[nodes.Output(nodes=[nodes.Call(node=nodes.Name(name="config"))])]
+        ):
+            return True
     return False
-
-
-_OPENING: Final = frozenset("([{")
-_CLOSING: Final = frozenset(")]}")

@@ -20,13 +20,13 @@ from types import GeneratorType
 from typing import Any, Final
 
 from jinja2 import nodes
-from jinja2.runtime import LoopContext, StrictUndefined, Undefined
+from jinja2.runtime import Context, LoopContext, StrictUndefined
 from jinja2.sandbox import safe_range
 from jinja2.utils import Namespace, missing
 from jinja2.visitor import NodeTransformer
 
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
-from dbt_ripple.jinja.evaluate import CannotTellError, Environment, ReadByName
+from dbt_ripple.jinja.text import DbtEnvironment
 
 MAX_PATHS: Final = 256
 MAX_STEPS: Final = 3_000
@@ -65,6 +65,54 @@ _WIDTH: Final = re.compile(r"[%{][^%{}]*\d{5}")
 _ITERATED: Final = (list, tuple, set, frozenset, dict)
 
 
+class CannotTellError(Exception):
+    """What a text gives may be something else in dbt."""
+
+
+class ReadByName:
+    """Something of dbt's context that can only be asked for what it has by name."""
+
+    def part(self, name: str) -> Any:
+        """What it has by that name.
+
+        Raises:
+            CannotTellError: that is not known.
+        """
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        raise CannotTellError("the text of what is no text")
+
+    __repr__ = __html__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        raise CannotTellError("whether two objects are equal")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Named(ReadByName):
+    """What has some names, and nothing else that is known.
+
+    Args:
+        called: its own name.
+        names: these, or what gives one of them, `missing` where it is not known.
+    """
+
+    def __init__(self, called: str, names: Mapping[str, Any] | Callable[[str], Any]) -> None:
+        self._called = called
+        self._find = names if callable(names) else lambda name: names.get(name, missing)
+
+    def part(self, name: str) -> Any:
+        """What it has by that name."""
+        if name == "get":
+            return lambda name, *_: self.part(name)
+        found = self._find(name)
+        if found is missing:
+            raise CannotTellError(f"what {self._called}.{name} is")
+        return found
+
+
 class Unknown:
     """What is not known: it may be anything but a function that writes."""
 
@@ -77,11 +125,16 @@ class Unknown:
         """An attribute, or an entry."""
         return self.run.part_of(self, name)
 
+    def asked(self, what: str, of: Iterable[Any]) -> Any:
+        """The answer to a question: the same each time, unless something in the question is not known."""
+        question = what, *map(repr, of)
+        return Unknown(self.run) if UNKNOWN in " ".join(question) else self.part(question)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What it gives: the same each time, where it can."""
         if self.name in _OTHER_EACH_TIME or kwargs:
             return Unknown(self.run)
-        return self.run.part_of(self, ("()", *map(str, args)))
+        return self.asked("()", args)
 
     def __bool__(self) -> bool:
         return self.run.choose(self, 2) == 1
@@ -98,18 +151,20 @@ class Run:
     Attributes:
         brief: whether one round of a loop stands for all of them, so that nothing is known in it of what
             namespaces hold.
+        max_steps: how much may be done.
     """
+
+    max_steps = MAX_STEPS
 
     def __init__(self) -> None:
         self.steps = 0
-        self.loops = 0
         self.brief = False
         self._script: list[list[int]] = []
         self.begin()
 
     def begin(self) -> None:
         """Begin to run the text once more."""
-        self._at = 0
+        self._at = self.loops = 0
         self._chosen: dict[int, int] = {}
         self._parts: dict[tuple[int, Any], Any] = {}
         self._kept: list[Any] = []
@@ -123,14 +178,9 @@ class Run:
             CannotTellError: there are too many.
         """
         self.steps = 0
-        self._script = []
-        for _ in range(MAX_PATHS):
-            self.loops = 0
+        for _ in self._ways():
             self.begin()
             yield
-            if not self._next():
-                return
-        raise CannotTellError(TOO_MANY)
 
     def apart(self) -> Iterator[None]:
         """Once for each way of a part of the text: which one it is, decides nothing of the rest.
@@ -141,27 +191,30 @@ class Run:
             CannotTellError: there are too many.
         """
         outside = self._script, self._at, self._chosen, self.loops
-        before = {id(n): dict(n._Namespace__attrs) for n in self.namespaces}
-        self._script = []
+        before = self.held()
         try:
-            for _ in range(MAX_PATHS):
+            for _ in self._ways():
                 self._at, self._chosen, self.loops = 0, dict(outside[2]), outside[3] + 1
                 yield
-                if not self._next():
-                    return
-            raise CannotTellError(TOO_MANY)
         finally:
             self._script, self._at, self._chosen, self.loops = outside
             self.forget(before)
 
-    def _next(self) -> bool:
-        """Whether there is another way; it is the next one then."""
-        del self._script[self._at :]
-        while self._script and self._script[-1][0] + 1 == self._script[-1][1]:
-            self._script.pop()
-        if self._script:
-            self._script[-1][0] += 1
-        return bool(self._script)
+    def _ways(self) -> Iterator[None]:
+        script = self._script = list[list[int]]()
+        for _ in range(MAX_PATHS):
+            yield
+            del script[self._at :]
+            while script and script[-1][0] + 1 == script[-1][1]:
+                script.pop()
+            if not script:
+                return
+            script[-1][0] += 1
+        raise CannotTellError(TOO_MANY)
+
+    def held(self) -> dict[int, dict[str, Any]]:
+        """What namespaces hold, by their ids."""
+        return {id(n): dict(n._Namespace__attrs) for n in self.namespaces}
 
     def forget(self, before: Mapping[int, Mapping[str, Any]]) -> None:
         """What has changed in namespaces is not known any more."""
@@ -186,7 +239,7 @@ class Run:
     def step(self, times: int = 1) -> None:
         """Count what is done."""
         self.steps += times
-        if self.steps > MAX_STEPS:
+        if self.steps > self.max_steps:
             raise CannotTellError(TOO_MANY)
 
     def part_of(self, of: Unknown, name: Any) -> Any:
@@ -201,20 +254,6 @@ class Run:
             part = self._parts[key] = Unknown(self, name)
         return part
 
-    def compared(self, name: str, left: Any, right: Any) -> Any:
-        """Whether something that is not known holds: where that can be told, the same answer each time."""
-        if not isinstance(left, Unknown) or not isinstance(right, (str, int, type(None))):
-            return Unknown(self)
-        positive = {"ne": "eq", "notin": "in"}.get(name)
-        if positive is not None:
-            return _Not(self, self.part_of(left, (positive, right)))
-        return self.part_of(left, (name, right))
-
-    def note_growth(self, of: object) -> None:
-        """Note that something is changed: where it is not known how often, if in such a loop."""
-        if self.loops:
-            self.grows(of)
-
     def grows(self, of: Any) -> Any:
         """Something of which it is not known how many entries it has."""
         self._kept.append(of)
@@ -226,107 +265,102 @@ class Run:
         return id(of) in self.grown
 
 
-class _Not(Unknown):
-    """The opposite of what is not known."""
-
-    __slots__ = ("of",)
-
-    def __init__(self, run: Run, of: Unknown) -> None:
-        super().__init__(run)
-        self.of = of
-
-    def __bool__(self) -> bool:
-        return not self.of
-
-
-class Rounds:
-    """What a loop walks over of which it is not known how many rounds it has."""
+class Rounds(ReadByName):
+    """What a loop walks over of which it is not known how many rounds it has; and ``loop`` in it."""
 
     def __init__(self, run: Run, items: list[Any]) -> None:
         self.run, self.items = run, items
-        self.at = 0
-        self.of_round = Unknown(run)
 
     def __iter__(self) -> Iterator[Any]:
-        before = {id(n): dict(n._Namespace__attrs) for n in self.run.namespaces}
-        if self.run.brief:  # one round stands for all
+        run = self.run
+        before = run.held()
+        if run.brief:  # one round stands for all
             before = {of: {} for of in before}
-        for i, item in enumerate(self.items):
-            if i or self.run.brief:
-                self.run.forget(before)  # more rounds may change further what these have
-            self.at, self.of_round = i, Unknown(self.run)
-            self.run.loops += 1
-            self.run.step()
+        for at, item in enumerate(self.items):
+            if at or run.brief:
+                run.forget(before)  # more rounds may change further what these have
+            self.at, self.of_round = at, Unknown(run)
+            run.loops += 1
+            run.step()
             yield item
-            self.run.loops -= 1
-
-
-class _InLoop(ReadByName):
-    """``loop`` in such a loop."""
-
-    def __init__(self, rounds: Rounds) -> None:
-        self.rounds, self.of_round = rounds, rounds.of_round
+            run.loops -= 1
 
     def part(self, name: str) -> Any:
         """What is known of the loop: where it is, and that a first round is not the last of two."""
-        rounds = self.rounds
-        if rounds.run.brief:
-            return rounds.run.part_of(self.of_round, name)
-        if name == "first":
-            return rounds.at == 0
-        if name == "last" and rounds.at == 0:
-            return len(rounds.items) == 1
-        return rounds.run.part_of(self.of_round, name)
+        if name == "first" and not self.run.brief:
+            return self.at == 0
+        if name == "last" and self.at == 0 and not self.run.brief:
+            return len(self.items) == 1
+        return self.of_round.part(name)
 
 
-class UnknownEnvironment(Environment):
+class _Context(Context):
+    def resolve_or_missing(self, key: str) -> Any:
+        if key in self.vars:
+            return self.vars[key]
+        environment = self.environment
+        assert isinstance(environment, UnknownEnvironment)
+        found = environment.resolve(key, self.parent["package"])
+        found = super().resolve_or_missing(key) if found is missing else found
+        # A variable that is not set is nothing.
+        is_free = found is missing and key not in self.parent["set_here"]
+        return environment.free_name(key) if is_free else found
+
+
+class UnknownEnvironment(DbtEnvironment):
     """Jinja as dbt sets it up, for values that may be unknown.
+
+    Args:
+        resolve: what a name means in a package; `missing` where that is not known.
 
     Attributes:
         run: what is chosen while a text is run.
+        free_name: what stands for a name of dbt's context that is not known: it may do anything.
     """
 
-    # What a text may do is told by its names (`Runner.name`), so that these are all that it can reach.
+    context_class = _Context
+    # What a text may do is told by its names (`resolve`), so that these are all that it can reach.
     intercepted_unops = frozenset({"-", "+"})
 
-    def __init__(self) -> None:
+    def __init__(self, resolve: Callable[[str, str], Any]) -> None:
         super().__init__()
+        self.resolve = resolve
         self.run = Run()
+        self.free_name: Callable[[str], Any] = lambda name: StrictUndefined(name=name)
         self.finalize = _as_text
-        self.filters = {name: self._careful(name, f) for name, f in self.filters.items()}
+        self.filters = {n: self._careful("|", n, f) for n, f in self.filters.items()}
         tests: Mapping[str, Any] = self.tests
-        self.tests = {name: self._careful_test(name, test) for name, test in tests.items()}
+        self.tests = {n: self._careful("is", n, f) for n, f in tests.items()}
         self.globals = {"namespace": self._namespace, "range": self._range, "dict": dict}
         self.reached: set[tuple[str, int]] = set()
 
-    def unknown_name(
-        self, hint: str | None = None, obj: Any = missing, name: str | None = None, *_: Any
-    ) -> Any:
-        """What stands for a name that is not there: nothing, as in dbt."""
-        return Undefined(hint, obj, name)
-
-    def free_name(self, name: str) -> Any:
-        """What stands for a name of dbt's context of which it is not known what it does."""
-        return StrictUndefined(name=name)
-
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        tree = super()._parse(source, name, filename)
-        rewritten: nodes.Template = _Rewritten(source).visit(tree)
-        return rewritten
+        tree: nodes.Template = _Rewritten(source).visit(super()._parse(source, name, filename))
+        return tree.set_lineno(1)  # type: ignore[return-value]
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """``obj[argument]``."""
+        return self._looked_up(obj, argument, super().getitem)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """``obj.attribute``."""
+        return self._looked_up(obj, attribute, super().getattr)
 
     # -- what a rewritten text calls ----------------------------------------------------------------
 
     def joined(self, *parts: Any) -> str:
         """``~``."""
-        joined = "".join(map(_as_string, parts))
-        self._of_a_size(joined)
+        joined: str = self._of_a_size("".join(map(_as_string, parts)))
         return joined
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
         """Two values, compared."""
-        if self.is_unknown(left) or self.is_unknown(right):
-            return self.run.compared(name, left, right)
-        return _COMPARE[name](left, right)
+        if not self.is_unknown(left) and not self.is_unknown(right):
+            return _COMPARE[name](left, right)
+        if not isinstance(left, Unknown) or not isinstance(right, (str, int, type(None))):
+            return Unknown(self.run)
+        opposite = {"ne": "eq", "notin": "in"}.get(name)
+        return not left.asked(opposite, [right]) if opposite else left.asked(name, [right])
 
     def seen(self, value: Any) -> Any:
         """A value that is asked for its truth: a text of nothing but what is not known may be empty."""
@@ -337,7 +371,7 @@ class UnknownEnvironment(Environment):
     def rounds(self, over: Any, names: int) -> Any:
         """What a loop walks over; in each round it gives that many names a value, or one where none."""
         self.run.step()
-        if isinstance(over, Unknown) or (isinstance(over, str) and MARK.search(over)):
+        if isinstance(over, Unknown) or (isinstance(over, str) and self.is_unknown(over)):
             rounds = self.run.choose(over, 2 if self.run.brief else 3)
             over = Rounds(self.run, [Unknown(self.run) for _ in range(rounds)])
         elif self.run.has_grown(over):
@@ -346,23 +380,19 @@ class UnknownEnvironment(Environment):
             self.run.step(len(over))
         if not names:
             return over
-        if isinstance(over, Rounds):
-            over.items = [self.spread(each, names) for each in over.items]
-            return over
-        return [self.spread(each, names) for each in over]
+        items = [self.spread(each, names) for each in over]
+        return Rounds(self.run, items) if isinstance(over, Rounds) else items
 
     def spread(self, value: Any, names: int) -> Any:
         """A value that is given to several names."""
-        if isinstance(value, Unknown) or self._is_cut(value):
-            return [
-                self.run.part_of(value, i) if isinstance(value, Unknown) else Unknown(self.run)
-                for i in range(names)
-            ]
-        return value
+        if not self._is_cut(value):
+            return value
+        is_one = isinstance(value, Unknown)
+        return [value.part(i) if is_one else Unknown(self.run) for i in range(names)]
 
     def cut(self, value: Any, *of: Any) -> Any:
         """A slice of a value."""
-        if isinstance(value, Unknown) or self._is_cut(value) or any(map(self.is_unknown, of)):
+        if self._is_cut(value) or any(map(self.is_unknown, of)):
             self._require_no_functions(value)
             if isinstance(value, (list, tuple)):  # some of its entries, in any number
                 return self.run.grows(list(value))
@@ -372,7 +402,7 @@ class UnknownEnvironment(Environment):
     def loop(self, value: Any) -> Any:
         """What ``loop`` means."""
         if isinstance(value, LoopContext) and isinstance(value._iterable, Rounds):
-            return _InLoop(value._iterable)
+            return value._iterable
         return value
 
     def reach(self, text: str, branch: int) -> str:
@@ -382,7 +412,7 @@ class UnknownEnvironment(Environment):
 
     # -- what Jinja calls ---------------------------------------------------------------------------
 
-    def looked_up(self, obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
+    def _looked_up(self, obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
         """An attribute or an entry of something."""
         if isinstance(obj, (Unknown, ReadByName)):
             return obj.part(name)
@@ -416,7 +446,8 @@ class UnknownEnvironment(Environment):
         if name in _CHANGE:
             if name == "remove" and any(map(self.is_unknown, (owner, *args))):
                 raise CannotTellError("what is removed")
-            self.run.note_growth(owner)
+            if self.run.loops:  # of which it is not known how often it is run
+                self.run.grows(owner)
         elif (
             name not in _KEEP_MARKS
             and obj is not dict
@@ -457,21 +488,19 @@ class UnknownEnvironment(Environment):
 
     def is_unknown(self, value: Any) -> bool:
         """Whether anything in a value is not known."""
-        if isinstance(value, str):
-            return MARK.search(value) is not None
-        if isinstance(value, dict):
-            return self.run.has_grown(value) or any(map(self.is_unknown, (*value, *value.values())))
         if isinstance(value, _ITERATED):
-            return self.run.has_grown(value) or any(map(self.is_unknown, value))
-        return isinstance(value, Unknown)
+            held = value.values() if isinstance(value, dict) else value
+            return self._is_cut(value) or any(map(self.is_unknown, held))
+        return self._is_cut(value)
 
     def _is_cut(self, value: Any) -> bool:
         """Whether a part of it is not known by its place or name."""
         if isinstance(value, str):
             return MARK.search(value) is not None
-        if isinstance(value, dict):
-            return self.run.has_grown(value) or any(map(self.is_unknown, value))
-        return isinstance(value, _ITERATED) and self.run.has_grown(value)
+        if isinstance(value, _ITERATED):
+            names = value if isinstance(value, dict) else ()
+            return self.run.has_grown(value) or any(map(self.is_unknown, names))
+        return isinstance(value, Unknown)
 
     @staticmethod
     def _require_no_functions(value: Any) -> None:
@@ -497,39 +526,29 @@ class UnknownEnvironment(Environment):
             raise CannotTellError("a value may be too large")
         return value
 
-    def _careful(self, name: str, filter_: Callable[..., Any]) -> Callable[..., Any]:
-        """A filter that knows what is not known."""
-        skipped = 1 if hasattr(filter_, "jinja_pass_arg") else 0
+    def _careful(self, kind: str, name: str, of_jinja: Callable[..., Any]) -> Callable[..., Any]:
+        """A filter or a test that knows what is not known."""
+        is_test = kind == "is"
+        skipped = 1 if hasattr(of_jinja, "jinja_pass_arg") else 0
 
-        @functools.wraps(filter_)
+        @functools.wraps(of_jinja)
         def careful(*args: Any, **kwargs: Any) -> Any:
-            given = args[skipped:]
-            of = _known_name(given[0]) if given else None
-            if isinstance(of, Unknown) and name != "string":
-                return of if name in _KEEP_MARKS else self.run.part_of(of, ("|", name))
+            of, *more = given = args[skipped:]
+            if isinstance(of, StrictUndefined):
+                raise CannotTellError("a name that dbt may know")
+            if isinstance(of, Unknown) and (is_test or name != "string"):
+                keeps = name in _KEEP_MARKS and not is_test
+                return of if keeps else of.asked(f"{kind} {name}", (*more, *kwargs.values()))
             grown = isinstance(of, _ITERATED) and self.run.has_grown(of)
-            keeps = name in _KEEP_MARKS and not (grown and name in ("first", "last"))
+            keeps = name in (_BY_TYPE if is_test else _KEEP_MARKS)
+            keeps = keeps and not (grown and name in ("first", "last"))
             if not keeps and any(map(self.is_unknown, (*given, *kwargs.values()))):
                 return Unknown(self.run)
             _require_small(*given, *kwargs.values())
-            result = self._of_a_size(filter_(*args, **kwargs))
+            result = self._of_a_size(of_jinja(*args, **kwargs))
             if isinstance(result, GeneratorType):
                 result = list(result)
             return self.run.grows(result) if grown and isinstance(result, list) else result
-
-        return careful
-
-    def _careful_test(self, name: str, test: Callable[..., Any]) -> Callable[..., Any]:
-        skipped = 1 if hasattr(test, "jinja_pass_arg") else 0
-
-        @functools.wraps(test)
-        def careful(*args: Any, **kwargs: Any) -> Any:
-            given = args[skipped:]
-            if isinstance(_known_name(given[0]), Unknown):
-                return given[0].part(("is", name, *map(str, given[1:])))
-            if name not in _BY_TYPE and any(map(self.is_unknown, given)):
-                return Unknown(self.run)
-            return test(*args, **kwargs)
 
         return careful
 
@@ -554,12 +573,6 @@ def _given(by_name: Mapping[str, Any]) -> Iterator[Any]:
     return (value for name, value in by_name.items() if not name.startswith("_"))
 
 
-def _known_name(value: Any) -> Any:
-    if isinstance(value, StrictUndefined):
-        raise CannotTellError("a name that dbt may know")
-    return value
-
-
 def _as_text(value: Any) -> Any:
     return "" if value is None else value
 
@@ -575,114 +588,55 @@ class _Rewritten(NodeTransformer):
         self.source = source
         self.branches = 0
 
-    def get_visitor(self, node: nodes.Node) -> Callable[..., Any] | None:
-        """How a node is rewritten; None where only what is in it is."""
-        visitors: dict[type[nodes.Node], Callable[..., Any]] = {
-            nodes.And: self._either,
-            nodes.Assign: self._assign,
-            nodes.Compare: self._compare,
-            nodes.Concat: self._concat,
-            nodes.CondExpr: self._conditional,
-            nodes.For: self._for,
-            nodes.Getitem: self._getitem,
-            nodes.If: self._if,
-            nodes.Name: self._name,
-            nodes.Not: self._not,
-            nodes.Or: self._either,
-        }
-        return visitors.get(type(node))
-
-    def _ask(self, name: str, *args: Any) -> nodes.Call:
-        of = nodes.EnvironmentAttribute(name)
-        call = nodes.Call(of, list(args), [], None, None)
-        call.set_lineno(args[0].lineno if args else 1)
-        return call
-
-    def _concat(self, node: nodes.Concat) -> nodes.Node:
+    def visit(self, node: nodes.Node, *_: Any, **__: Any) -> Any:
+        """The node that stands in its place."""
+        if isinstance(node, nodes.If):
+            return self._if(node)
         self.generic_visit(node)
-        return self._ask("joined", *node.nodes)
-
-    def _compare(self, node: nodes.Compare) -> nodes.Node:
-        self.generic_visit(node)
-        left = node.expr
-        asked: nodes.Expr | None = None
-        for operand in node.ops:
-            one = self._ask(
-                "compare", nodes.Const(operand.op, lineno=node.lineno), left, operand.expr
-            )
-            asked = one if asked is None else nodes.And(asked, one, lineno=node.lineno)
-            left = operand.expr
-        assert asked is not None
-        return asked
-
-    def _either(self, node: nodes.And) -> nodes.Node:
-        self.generic_visit(node)
-        node.left = self._ask("seen", node.left)
+        match node:
+            case nodes.And() | nodes.Or():
+                node.left = _ask("seen", node.left)
+            case nodes.Not():
+                node.node = _ask("seen", node.node)
+            case nodes.CondExpr():
+                node.test = _ask("seen", node.test)
+            case nodes.Concat():
+                return _ask("joined", *node.nodes)
+            case nodes.Compare():
+                return self._compared(node)
+            case nodes.For(target=nodes.Tuple(items=items)):
+                node.iter = _ask("rounds", node.iter, nodes.Const(len(items)))
+            case nodes.For():
+                node.iter = _ask("rounds", node.iter, nodes.Const(0))
+            case nodes.Assign(target=nodes.Tuple(items=items)):
+                node.node = _ask("spread", node.node, nodes.Const(len(items)))
+            case nodes.Getitem(arg=nodes.Slice(start=start, stop=stop, step=step)):
+                of = (each or nodes.Const(None) for each in (start, stop, step))
+                return _ask("cut", node.node, *of)
+            case nodes.Name(name="loop", ctx="load"):
+                return _ask("loop", node)
         return node
 
-    def _not(self, node: nodes.Not) -> nodes.Node:
-        self.generic_visit(node)
-        node.node = self._ask("seen", node.node)
-        return node
+    def _compared(self, node: nodes.Compare) -> nodes.Expr:
+        left, *others = [node.expr, *(operand.expr for operand in node.ops)]
+        asked: list[nodes.Expr] = []
+        for operand, right in zip(node.ops, others, strict=True):
+            asked.append(_ask("compare", nodes.Const(operand.op), left, right))
+            left = right
+        return functools.reduce(nodes.And, asked)
 
-    def _conditional(self, node: nodes.CondExpr) -> nodes.Node:
-        self.generic_visit(node)
-        node.test = self._ask("seen", node.test)
-        return node
-
-    def _if(self, node: nodes.If) -> nodes.Node:
-        node.test = self._ask("seen", self.visit(node.test))
+    def _if(self, node: nodes.If) -> nodes.If:
+        node.test = _ask("seen", self.visit(node.test))
         node.body = self._branch(node.body)
-        node.elif_ = [self.visit(each) for each in node.elif_]
-        if node.else_:
-            node.else_ = self._branch(node.else_)
+        node.elif_ = list(map(self.visit, node.elif_))
+        node.else_ = self._branch(node.else_) if node.else_ else []
         return node
 
     def _branch(self, body: list[nodes.Node]) -> list[nodes.Node]:
         self.branches += 1
-        key = nodes.Const(self.source), nodes.Const(self.branches)
-        for each in key:
-            each.set_lineno(body[0].lineno if body else 1)
-        reached = nodes.ExprStmt(self._ask("reach", *key), lineno=key[0].lineno)
-        return [reached, *_flat(self.visit(each) for each in body)]
-
-    def _for(self, node: nodes.For) -> nodes.Node:
-        self.generic_visit(node)
-        node.iter = self._ask("rounds", node.iter, nodes.Const(_names_in(node.target)))
-        return node
-
-    def _assign(self, node: nodes.Assign) -> nodes.Node:
-        self.generic_visit(node)
-        if names := _names_in(node.target):
-            node.node = self._ask("spread", node.node, nodes.Const(names))
-        return node
-
-    def _getitem(self, node: nodes.Getitem) -> nodes.Node:
-        self.generic_visit(node)
-        if not isinstance(node.arg, nodes.Slice):
-            return node
-        none = nodes.Const(None)
-        return self._ask(
-            "cut",
-            node.node,
-            *(each or none for each in (node.arg.start, node.arg.stop, node.arg.step)),
-        )
-
-    def _name(self, node: nodes.Name) -> nodes.Node:
-        if node.name == "loop" and node.ctx == "load":
-            return self._ask("loop", node)
-        return node
+        reached = _ask("reach", nodes.Const(self.source), nodes.Const(self.branches))
+        return [nodes.ExprStmt(reached), *map(self.visit, body)]
 
 
-def _names_in(target: nodes.Node) -> int:
-    """How many names a value is given to; 0 for one."""
-    return len(target.items) if isinstance(target, nodes.Tuple) else 0
-
-
-def _flat(visited: Iterable[Any]) -> list[nodes.Node]:
-    return [
-        n
-        for each in visited
-        if each is not None
-        for n in (each if isinstance(each, list) else [each])
-    ]
+def _ask(name: str, *args: Any) -> nodes.Call:
+    return nodes.Call(nodes.EnvironmentAttribute(name), list(args), [], None, None)

@@ -12,7 +12,7 @@ from hand_made import check, macro, node, project
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.changes.equivalent_macros import with_same_macros
 from dbt_ripple.graph.macro_evaluation import Evaluator
-from dbt_ripple.jinja.evaluate import CannotTellError
+from dbt_ripple.jinja.unknown import CannotTellError
 from dbt_ripple.selection import select
 
 METRICS = {

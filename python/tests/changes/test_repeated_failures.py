@@ -32,6 +32,10 @@ AS_LIST = """{% macro as_list(raw, field) -%}
   {%- if raw is mapping -%} {{ exceptions.raise_compiler_error(field ~ " must be a list") }} {%- endif -%}
   {{ return(raw) }}
 {%- endmacro %}"""
+LOAD = """{% macro load_cached_relation(relation) %}
+  {% do return(adapter.get_relation(relation.database, relation.schema, relation.identifier)) %}
+{% endmacro %}"""
+DROP = "{% macro drop_relation(relation) %}{% do adapter.drop_relation(relation) %}{% endmacro %}"
 SAID = """Compilation Error in model days (models/days.sql)
   partition_by must be a list
 
@@ -50,6 +54,8 @@ def macros(
         macro("macro.dbt_duckdb.materialization_table_duckdb", materialization),
         macro("macro.dbt_duckdb.get_by", get_by),
         macro("macro.dbt_duckdb.as_list", as_list),
+        macro("macro.dbt.load_cached_relation", LOAD),
+        macro("macro.dbt.drop_relation", DROP),
     ]
 
 

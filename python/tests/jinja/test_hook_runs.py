@@ -23,6 +23,9 @@ MACROS = [
     macro("macro.p.default__where", "{% macro default__where() %}of_any{% endmacro %}"),
     macro("macro.p.default__other", "{% macro default__other() %}of_any{% endmacro %}"),
     macro("macro.q.default__other", "{% macro default__other() %}of_q{% endmacro %}"),
+    macro("macro.dbt.load_relation", "{% macro load_relation(r) %}{{ return(load_cached_relation(r)) }}{% endmacro %}"),
+    macro("macro.dbt.load_cached_relation", "{% macro load_cached_relation(r) %}of_dbt{% endmacro %}"),
+    macro("macro.p.load_cached_relation", "{% macro load_cached_relation(r) %}of_the_project{% endmacro %}"),
     macro("macro.p.again", "{% macro again() %}{{ again() }}{% endmacro %}"),
     macro(
         "macro.dbt.truncate_relation",
@@ -49,7 +52,9 @@ def given(text: str, package: str = "p") -> list[str]:
         ("{{ log_to(ref('b')) }}", ["insert into __relation0__ values (1)"]),
         ("{{ log_to(it='b', n=var('n')) }}", ["insert into b values (__unknown__)"]),
         ("{{ q.log_to('b') }}", ["delete from b"]),
-        ("{{ q.of_q('b') }}", ["delete from b"]),
+        # A bare name means the same in each macro: that of the node's package, of the project, of dbt.
+        ("{{ q.of_q('b') }}", ["insert into b values (1)"]),
+        ("{{ load_relation(this) }}", ["of_the_project"]),
         ("{{ _hidden() }}", ["hidden"]),
         ("{{ gives().a[0] }} {{ gives()['a'] | first }}", ["x x"]),
         ("{% call twice() %}a{% endcall %}", ["a;a"]),
@@ -135,12 +140,23 @@ def test_what_cannot_be_followed(text: str) -> None:
         "{% for r in var('x') %}{% else %}hit{% endfor %}",
         "{% if run_query('select 1').columns[0][0] == 7 %}hit{% endif %}",
         "{% if load_result('x') and not target.name %}hit{% endif %}",
+        # A question of which a part is not known either is another question each time.
+        "{% if env_var(var('x')) and not env_var(var('y')) %}hit{% endif %}",
+        "{% if flags.x == var('x') ~ '' and flags.x != var('y') ~ '' %}hit{% endif %}",
+        "{% if (flags.x | replace('a', '')) and not (flags.x | replace('b', '')) %}hit{% endif %}",
+        "{% if flags.x == 1 and flags.x != '1' %}hit{% endif %}",
     ],
 )  # fmt: skip
 def test_both_ways_are_taken_where_a_value_is_not_known(text: str) -> None:
     """Among them questions that Python answers with no, because it sees the word for the unknown."""
     assert any("hit" in output for output in run(text).output)
     assert any("hit" not in output for output in run(text).output)
+
+
+def test_a_bare_name_in_a_hook_of_a_package() -> None:
+    assert given("{{ log_to('b') }} {{ p.log_to('c') }}", "q") == [
+        "delete from b insert into c values (1)"
+    ]
 
 
 def test_an_adapter_that_is_not_known_may_dispatch_to_any_version() -> None:

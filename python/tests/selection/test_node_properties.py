@@ -678,7 +678,9 @@ def referring(latest: int, hook: str = "", raw: str = "", **more: Any) -> Projec
     )
     if hook:
         a.config["post-hook"] = [{"sql": hook}]
-    return project(*versions, a, check("t", "select id from s.a", "model.p.a"))
+    b = node("model.p.b", "select 1 as id", config={"materialized": "table"})
+    of_b = check("of_b", "select id from s.b", "model.p.b")
+    return project(*versions, a, b, check("t", "select id from s.a", "model.p.a"), of_b)
 
 
 @pytest.mark.parametrize(
@@ -697,6 +699,7 @@ def referring(latest: int, hook: str = "", raw: str = "", **more: Any) -> Projec
             True,
         ),
         ({"hook": "delete from {{ this }} where id = 3"}, False),
+        ({"hook": "insert into s.b select 3"}, False),
         ({}, False),
     ],
 )
@@ -705,6 +708,12 @@ def test_a_reference_that_no_sql_shows_means_another_version(
 ) -> None:
     base, head = (referring(latest, **dict(more)) for latest in (1, 2))
     assert what_changed(base, head)[0] == (["t"] if counts else [])
+
+
+def test_a_reference_of_a_hook_that_writes_elsewhere_means_another_version() -> None:
+    hook = "insert into s.b select id from {{ ref('m') }}"
+    base, head = (referring(latest, hook) for latest in (1, 2))
+    assert what_changed(base, head)[0] == ["of_b"]
 
 
 # --- unit tests ------------------------------------------------------------------------------------

@@ -9,18 +9,17 @@ is then told by the code of all that stands above the circle, so that an edit of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.graph.hooks import Hook, when_it_runs
+from dbt_ripple.graph.hooks import when_it_runs
 from dbt_ripple.graph.linking.node_parents import refers_to
 from dbt_ripple.graph.linking.opaque_nodes import text_by_unique_id
 from dbt_ripple.graph.linking.other_dependencies import whole_relations
 from dbt_ripple.graph.node_properties import declared
 from dbt_ripple.graph.relations import LinkedNode, after_hooks
 from dbt_ripple.graph.seed_files import checksum
-from dbt_ripple.graph.traversal import reach_all
+from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.reasons import Code
 
 if TYPE_CHECKING:
@@ -49,22 +48,17 @@ class LeftByHooks:
     def __init__(self, linker: Linker) -> None:
         self.linker = linker
         self.hooks = linker.context.hooks
-        self._told: dict[str, bytes] = {}
-        self._above: dict[str, list[str]] = {}
-        self._code: dict[str, bytes] = {}
 
+    @cached_method
     def in_(self, key: str) -> bytes:
-        """A fingerprint of what is left in a relation, or made; empty where hooks do nothing to it."""
-        told = self._told.get(key)
-        if told is None:
-            name = key.removesuffix("()")
-            hooks = self.hooks.making.get(name) if key != name else self.hooks.writing.get(key)
-            told = self._told[key] = self._left_by(key, hooks) if hooks else b""
-        return told
+        """A fingerprint of what is left in a relation, or made; empty where hooks do nothing to it.
 
-    def _left_by(self, key: str, hooks: list[Hook]) -> bytes:
-        """What these hooks do: their texts, and all that they read."""
+        That is what hooks do: their texts, and all that they read.
+        """
         linker = self.linker
+        hooks = self.hooks.doing(key)
+        if not hooks:
+            return b""
         parts = [key.encode()]  # a hook that writes to two relations need not do the same to both
         for hook in hooks:
             # Where one that may write to anything was edited, every test is selected anyway.
@@ -84,29 +78,28 @@ class LeftByHooks:
 
     # -- circles ------------------------------------------------------------------------------------
 
-    def _reached_from(self, key: str) -> Iterable[str]:
+    def _reached_from(self, key: str) -> set[str]:
         """All that stands above a relation or a thing that hooks make, and itself."""
-        waiting, above = [key], self._above
+        reached: set[str] = set()
+        waiting = [key]
         while waiting:
             each = waiting.pop()
-            if each not in above:
-                above[each] = sorted(self._directly_above(each))
-                waiting += above[each]
-        return reach_all([key], above)
+            if each not in reached:
+                reached.add(each)
+                waiting += self._directly_above(each)
+        return reached
 
+    @cached_method
     def _directly_above(self, key: str) -> set[str]:
         linker = self.linker
         above: set[str] = set()
-        name = key.removesuffix("()")
-        hooks = self.hooks.making.get(name, []) if key != name else self.hooks.writing.get(key, [])
-        for hook in hooks:
+        for hook in self.hooks.doing(key):
             above |= hook.reads
             above |= self.hooks.of_others(hook)
         node = linker.project.nodes.get(key)
         if node is not None:
             above.update(refers_to(linker, key))
-            dotted, bare = linker.context.config_fingerprints.named_by_hooks(node)
-            above |= linker.names.nodes_named(dotted, bare) if dotted or bare else set()
+            above |= self.hooks.read_by_own(node)
             code = node.compiled_code or node.raw_code
             above |= {f"{name}()" for name in self.hooks.called_in(code)}
             above |= self.hooks.writing.keys() & set(re.findall(r"\w+", code.lower()))
@@ -116,19 +109,13 @@ class LeftByHooks:
         """A fingerprint of the code of all that stands above."""
         return digest(*(self._code_of(each) for each in sorted(self._reached_from(key))))
 
+    @cached_method
     def _code_of(self, key: str) -> bytes:
-        code = self._code.get(key)
-        if code is None:
-            linker = self.linker
-            name = key.removesuffix("()")
-            hooks = (
-                self.hooks.making.get(name, []) if key != name else self.hooks.writing.get(key, [])
-            )
-            parts = [key.encode(), *(hook.text for hook in hooks)]
-            node = linker.project.nodes.get(key)
-            if node is not None:
-                settings = linker.context.config_fingerprints.of(node, columns=True)
-                text = text_by_unique_id(linker, key, node).encode("utf-8", "surrogatepass")
-                parts += [text, settings, repr((checksum(node), declared(node))).encode()]
-            code = self._code[key] = digest(*parts)
-        return code
+        linker = self.linker
+        parts = [key.encode(), *(hook.text for hook in self.hooks.doing(key))]
+        node = linker.project.nodes.get(key)
+        if node is not None:
+            settings = linker.context.config_fingerprints.of(node, columns=True)
+            text = text_by_unique_id(linker, key, node).encode("utf-8", "surrogatepass")
+            parts += [text, settings, repr((checksum(node), declared(node))).encode()]
+        return digest(*parts)

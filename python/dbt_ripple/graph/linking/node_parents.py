@@ -9,6 +9,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.introspection import IntrospectedParts, WarehouseReads
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.traversal import reach
+from dbt_ripple.graph.unnamed_reads import relations_named
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.linking.linker import Linker
@@ -38,14 +39,11 @@ def functions_above(linker: Linker, unique_id: str) -> list[str]:
 
 
 def named_by_hooks(linker: Linker, unique_id: str, node: Node) -> list[str]:
-    """The relations that a node's hooks name literally, but those that are made of it.
+    """The relations that a node's hooks name, but those that are made of it.
 
     Of one that is, a hook sees what an earlier run left, as a model does of itself (rule 6).
     """
-    dotted, bare = linker.context.config_fingerprints.named_by_hooks(node)
-    if not dotted and not bare:
-        return []
-    unique_ids = linker.names.nodes_named(dotted, bare) - {unique_id, *linker.in_progress}
+    unique_ids = linker.context.hooks.read_by_own(node) - {unique_id, *linker.in_progress}
     return not_below(linker.project, unique_id, unique_ids)
 
 
@@ -54,9 +52,7 @@ def named_by_jinja(linker: Linker, unique_id: str, node: Node, reads: WarehouseR
     if not reads.exist and reads.parts != IntrospectedParts.EVERYTHING:
         return []
     named = linker.context.introspection.named(node)
-    if not named.dotted and not named.bare:
-        return []
-    unique_ids = linker.names.nodes_named(named.dotted, named.bare)
+    unique_ids = relations_named(named.words, linker.names)
     unique_ids -= {unique_id, *linker.in_progress, *refers_to(linker, unique_id)}
     return not_below(linker.project, unique_id, unique_ids)
 

@@ -49,11 +49,7 @@ def besides_query(linker: Linker, unique_id: str, node: Node, reads: WarehouseRe
         called = context.macros.fingerprint(node.depends_on.macros)
         code = normalised(node.raw_code).encode("utf-8", "surrogatepass")
         parts += [b"as written", code, called]
-    introspected = (
-        IntrospectedParts.EVERYTHING
-        if context.config_fingerprints.hooks_read(node)
-        else reads.parts
-    )
+    introspected = reads.parts
     if introspected:
         for parent in sorted(relations_above(linker, unique_id)):
             relation = linker.node(parent).relation
@@ -122,7 +118,7 @@ def unnamed_reads(
     unnamed = [p for p in relations_above(linker, unique_id) if p not in named]
     if node.resource_type == "test" and not named and not called:
         unnamed = [] if reads_nothing(node.compiled_code or "") else unnamed
-    if unnamed and not _counts_whole_anyway(linker, node, reads):
+    if unnamed and reads.parts != IntrospectedParts.EVERYTHING:
         apart = not_read(node)
         whole.update((p, None) for p in unnamed if project.nodes[p].name not in apart)
     strange = [u.removeprefix(DATASET_PREFIX) for u in named if u.startswith(DATASET_PREFIX)]
@@ -139,14 +135,6 @@ def unnamed_reads(
         return None
     linker.above.setdefault(unique_id, set()).update(whole, built_by_hooks)
     return UnnamedReads(whole, sorted(built_by_hooks), catalog)
-
-
-def _counts_whole_anyway(linker: Linker, node: Node, reads: WarehouseReads) -> bool:
-    """Whether all that a node refers to counts whole because of its Jinja or its hooks."""
-    return (
-        reads.parts == IntrospectedParts.EVERYTHING
-        or linker.context.config_fingerprints.hooks_read(node)
-    )
 
 
 def unnamed_fingerprint(linker: Linker, unnamed: UnnamedReads | None) -> bytes:
