@@ -188,7 +188,7 @@ class HookReader:
             anything=anything,
             of_session=done.of_session,
             packages=frozenset(p for u in run.known for p in self.known.writes[u]),
-            called=run.called,
+            called=frozenset(run.called),
             because=run.because,
             texts=tuple(self._texts(run, text)),
         )

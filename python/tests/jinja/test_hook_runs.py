@@ -189,8 +189,8 @@ def test_deep_macros_are_run_each_for_itself() -> None:
     )
     done = runner.run("{{ top() }}", "p")
     assert done.because is None
-    assert done.statements == ("delete from b",)
-    assert done.output == ("insert into c __unknown__",)
+    assert [*done.statements] == ["delete from b"]
+    assert [*done.output] == ["insert into c __unknown__"]
     assert done.skipped == {"macro.p.pure"}
 
 
