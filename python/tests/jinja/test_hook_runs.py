@@ -7,9 +7,9 @@ import tracemalloc
 import pytest
 from hand_made import macro
 
-from dbt_ripple.jinja.branches import without_branches
 from dbt_ripple.jinja.facts import facts_of
 from dbt_ripple.jinja.hook_runs import HookRun, HookRunner, with_any_literal
+from dbt_ripple.jinja.text import without_branches
 from dbt_ripple.jinja.unknown import MAX_PATHS
 
 MACROS = [
