@@ -35,7 +35,7 @@ _KEPT: Final = frozenset(
 
 _KEEP_ROWS: Final = frozenset(
     """
-    analyse analyze cache checkpoint clear cluster comment commit deallocate desc describe explain
+    analyse analyze cache checkpoint clear cluster comment commit deallocate desc describe end explain
     export grant list listen lock ls notify optimize reindex release rollback savepoint show
     uncache unlisten unlock vacuum
     """.split()
@@ -70,21 +70,6 @@ _KEEPING_ACTIONS: Final = {
 }
 """What ALTER TABLE may do to constraints, properties and storage: to no row."""
 
-_STATEMENTS_KEEPING: Final = (
-    *(
-        exp.Analyze,
-        exp.Cache,
-        exp.Comment,
-        exp.Commit,
-        exp.Describe,
-        exp.Grant,
-        exp.Rollback,
-        exp.Semicolon,
-    ),
-    *(exp.Show, exp.Transaction, exp.Uncache),
-)
-_STATEMENTS_OF_SESSION: Final = (exp.Pragma, exp.Set, exp.Use)
-
 
 def effects_of(sql: str, dialect: str) -> Effects:
     """What the statements of a text do.
@@ -96,7 +81,7 @@ def effects_of(sql: str, dialect: str) -> Effects:
     Example:
         >>> done = effects_of("grant select on a to b; insert into s.t select x from u", "duckdb")
         >>> sorted(done.writes), sorted(done.reads), done.anything
-        (['s.t'], ['a', 'u'], False)
+        (['s.t'], ['u'], False)
         >>> effects_of("call refresh()", "duckdb").anything
         True
     """
@@ -122,8 +107,12 @@ def _effects(sql: str, tokens: list[Any], dialect: str) -> Effects:
         except SqlglotError:
             return ANYTHING
     literal = (sqlglot.TokenType.STRING, sqlglot.TokenType.NUMBER)
-    words = [w for t in tokens if t.token_type not in literal for w in t.text.lower().split()]
+    written = (t.text.lower() for t in tokens if t.token_type not in literal)
+    words = " ".join(written).split() or [""]
     known = Effects(words=frozenset(w for word in words for w in re.findall(r"\w+", word)))
+    done = _of_first_word(words)
+    if done is not None:
+        return known | done
     try:
         trees = sqlglot.parse(sql, read=dialect)
         is_read = True
@@ -151,42 +140,33 @@ def _of_tree(tree: Any, dialect: str) -> Effects | None:
     """What a statement does by its parse tree; None where that does not tell."""
     kind = str(tree.args.get("kind") or "").upper()
     targets: list[Any] = []
-    if isinstance(tree, exp.Query):
-        into = tree.args.get("into")
-        targets = [into.this] if into is not None else []
-        if any(True for _ in tree.find_all(exp.Anonymous, exp.Command)):
-            return _with(tree, targets, dialect) | ANYTHING
-    elif isinstance(tree, exp.Values):
-        pass
-    elif isinstance(tree, exp.Insert):
-        if isinstance(tree.this, exp.Directory):
-            return _with(tree, [], dialect)
-        targets = [tree.this]
-    elif isinstance(tree, (exp.Update, exp.Merge, exp.LoadData)):
-        targets = [tree.this]
-    elif isinstance(tree, exp.Delete):
-        targets = [tree.this, *(tree.args.get("tables") or ())]
-    elif isinstance(tree, exp.MultitableInserts):
-        targets = [insert.this for insert in tree.find_all(exp.Insert)]
-    elif isinstance(tree, exp.TruncateTable):
-        targets = list(tree.expressions)
-    elif isinstance(tree, exp.Copy):
-        targets = [tree.this] if kind == "TRUE" else []
-    elif isinstance(tree, (exp.Create, exp.Drop)):
-        return _created(tree, kind, dialect)
-    elif isinstance(tree, exp.Alter) and kind in _WRITTEN:
-        if all(map(_keeps_rows, tree.args.get("actions") or [None])):
-            return _with(tree, [], dialect)
-        targets = list(tree.find_all(exp.Table))
-    elif isinstance(tree, exp.Revoke):
-        named = list(tree.find_all(exp.Table))
-        return _with(tree, named, dialect) if named else ANYTHING
-    elif isinstance(tree, _STATEMENTS_OF_SESSION):
-        return _of_session(tree, dialect)
-    elif isinstance(tree, _STATEMENTS_KEEPING):
-        return _with(tree, [], dialect)
-    else:
-        return None
+    match tree:
+        case exp.Query():
+            into = tree.args.get("into")
+            targets = [into.this] if into is not None else []
+            if any(True for _ in tree.find_all(exp.Anonymous, exp.Command)):
+                return _with(tree, targets, dialect) | ANYTHING
+        case exp.Values() | exp.Insert(this=exp.Directory()):
+            pass
+        case exp.Insert() | exp.Update() | exp.Merge() | exp.LoadData():
+            targets = [tree.this]
+        case exp.Delete():
+            targets = [tree.this, *(tree.args.get("tables") or ())]
+        case exp.MultitableInserts():
+            targets = [insert.this for insert in tree.find_all(exp.Insert)]
+        case exp.TruncateTable():
+            targets = list(tree.expressions)
+        case exp.Copy():
+            targets = [tree.this] if kind == "TRUE" else []
+        case exp.Create() | exp.Drop():
+            return _created(tree, kind, dialect)
+        case exp.Alter() if kind in _WRITTEN:
+            if not all(map(_keeps_rows, tree.args.get("actions") or [None])):
+                targets = list(tree.find_all(exp.Table))
+        case exp.Revoke():
+            targets = list(tree.find_all(exp.Table)) or [None]
+        case _:
+            return None
     return _with(tree, targets, dialect)
 
 
@@ -206,15 +186,6 @@ def _created(tree: exp.Create | exp.Drop, kind: str, dialect: str) -> Effects | 
         names = (_last(each) for each in of)
         return _with(tree, [], dialect) | Effects(makes=frozenset(names))
     return Effects() if _keeps(tree.key, kind) else None
-
-
-def _of_session(tree: exp.Expression, dialect: str) -> Effects:
-    """What SET and its like do: a variable is something that is made."""
-    items = tree.expressions
-    if isinstance(tree, exp.Set) and items and all(i.args.get("kind") == "VARIABLE" for i in items):
-        names = (_last(i.this.this if isinstance(i.this, exp.EQ) else i.this) for i in items)
-        return _with(tree, [], dialect) | Effects(makes=frozenset(names))
-    return Effects(of_session=True)
 
 
 def _with(tree: Any, targets: Iterable[Any], dialect: str) -> Effects:
@@ -254,21 +225,26 @@ def _last(of: Any) -> str:
     return ANY_NAME if not name or ("__" in name and MARK.search(name)) else name
 
 
-def _of_words(words: list[str], sql: str, dialect: str) -> Effects:
-    """What a statement does that has no tree, by its first words."""
-    first, rest = words[0], words[1:]
-    if first in _OF_SESSION or words[:2] == ["alter", "session"]:
-        if rest[:1] == ["variable"] and rest[1:]:
-            return _named(words) | Effects(makes=frozenset(rest[1:2]))
+def _of_first_word(words: list[str]) -> Effects | None:
+    """What a statement does that is known by its first words; None where they do not tell."""
+    if words[0] in _KEEP_ROWS and words[:2] != ["explain", "analyze"]:
+        return Effects()
+    if words[:2] == ["set", "variable"]:
+        return _named(words) | Effects(makes=frozenset(words[2:3]))
+    if words[0] in _OF_SESSION or words[:2] == ["alter", "session"]:
         return Effects(of_session=True)
+    return None
+
+
+def _of_words(words: list[str], sql: str, dialect: str) -> Effects:
+    """What a statement does that has no tree."""
+    first, rest = words[0], words[1:]
     if first in _TAKE_RIGHTS:
         named = _named(words)
         return named._replace(writes=named.reads) if named.reads else ANYTHING
-    if first in _KEEP_ROWS and words[:2] != ["explain", "analyze"]:
-        return Effects()
     if first == "declare" and len(words) > 1:
         return Effects(makes=frozenset(rest[:1]))
-    if first == "begin" and _OF_TRANSACTION.issuperset(rest):
+    if first in ("begin", "start") and _OF_TRANSACTION.issuperset(rest):
         return Effects()
     if words[:3] == ["alter", "default", "privileges"]:
         return Effects()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import or_
 from typing import Final, NamedTuple
 
 ANY_NAME: Final = "*"
@@ -35,14 +36,7 @@ class Effects(NamedTuple):
     of_session: bool = False
 
     def __or__(self, other: Effects) -> Effects:
-        return Effects(
-            self.writes | other.writes,
-            self.makes | other.makes,
-            self.reads | other.reads,
-            self.words | other.words,
-            self.anything or other.anything,
-            self.of_session or other.of_session,
-        )
+        return Effects(*map(or_, self, other))
 
 
 ANYTHING: Final = Effects(anything=True)

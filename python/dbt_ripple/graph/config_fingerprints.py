@@ -118,17 +118,12 @@ class ConfigFingerprints:
             settings.update(counted(node, self.adapter_type))
             if writing := written_by_declaration(node):
                 settings["of columns"] = writing
-        if columns or materialized not in KEEPING_ROWS:
-            for name in OF_COLUMNS if materialized in KEEPING_ROWS else ():
-                if config.get(name):
-                    settings[name] = config[name]
-        if materialized == "incremental":
-            if hidden := "\n".join(branches(node.raw_code)):
-                called = self.macros.fingerprint(self.macros.named_in(hidden))
-                settings |= self._unseen_code("branch", node, hidden, called)
-            elif asking := self.macros.that_ask(node.depends_on.macros):
-                called = self.macros.fingerprint(asking)
-                settings |= self._unseen_code("branch", node, normalised(node.raw_code), called)
+        if columns and materialized in KEEPING_ROWS:
+            settings |= {name: config[name] for name in OF_COLUMNS if config.get(name)}
+        hidden, run = self.hidden(node)
+        if hidden:
+            called = self.macros.fingerprint(run)
+            settings |= self._unseen_code("branch", node, hidden, called)
         if self.project.files:
             read = [*files_read(node, self.adapter_type), *modules_imported(node)]
             if held := {f: content for f in read if (content := self.project.files.get(f))}:
@@ -150,10 +145,6 @@ class ConfigFingerprints:
             f"{kind} macros": called,
             f"{kind} references": self.references.of(node),
         }
-
-    def of_function(self, node: Node) -> list[tuple[str, Any]]:
-        """What of the config of a function decides what it gives back."""
-        return list(counted(node, self.adapter_type))
 
     # -- what something reads ---------------------------------------------------------------------
 
@@ -178,12 +169,16 @@ class ConfigFingerprints:
             return texts
         if node.compiled_code is None or self.may_be_other_sql(node):
             return [*texts, node.raw_code]
-        if node.materialized == "incremental":
-            hidden = "\n".join(branches(node.raw_code))
-            if not hidden and self.macros.that_ask(node.depends_on.macros):
-                hidden = node.raw_code
-            texts.append(hidden)
-        return [text for text in texts if text]
+        return [text for text in (*texts, self.hidden(node)[0]) if text]
+
+    def hidden(self, node: Node) -> tuple[str, list[str]]:
+        """The Jinja of an incremental model that no compiled SQL shows, and the user's macros that it calls."""
+        if node.materialized != "incremental":
+            return "", []
+        if hidden := "\n".join(branches(node.raw_code)):
+            return hidden, self.macros.named_in(hidden)
+        asking = self.macros.that_ask(node.depends_on.macros)
+        return normalised(node.raw_code) if asking else "", asking
 
     def may_be_other_sql(self, node: Node) -> bool:
         """Whether a node may be built from other SQL than its compiled SQL.
@@ -314,11 +309,8 @@ class ConfigFingerprints:
             self.naming,
         ]
         if others := [hook for hook in hooks_of(node) if hook not in self.own_hooks(node)]:
-            codes = [
-                self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name))
-                for _, sql in others
-            ]
-            settings.append([[(when, normalised(sql)) for when, sql in others], codes])
+            written = [(when, normalised(sql)) for when, sql in others]
+            settings.append([written, self._codes(node, others)])
         config = node.config
         if config.get("labels_from_meta") or len(hooks_in(config)) != len(hooks_of(node)):
             settings.append(
@@ -358,11 +350,12 @@ class ConfigFingerprints:
 
     def hook_code(self, node: Node) -> bytes:
         """A fingerprint of the user's macros that these hooks run; empty for none."""
-        codes = [
-            self.code_of_hook(sql, self.hook_reader.of(sql, node.package_name))
-            for _, sql in self.own_hooks(node)
-        ]
+        codes = self._codes(node, self.own_hooks(node))
         return digest(*codes) if any(codes) else b""
+
+    def _codes(self, node: Node, hooks: list[tuple[str, str]]) -> list[bytes]:
+        package = node.package_name
+        return [self.code_of_hook(sql, self.hook_reader.of(sql, package)) for _, sql in hooks]
 
     def code_of_hook(self, sql: str, done: HookEffects) -> bytes:
         """A fingerprint of the user's macros that a hook runs, as far as they may run; empty for none."""
@@ -385,18 +378,17 @@ class ConfigFingerprints:
         that these or a materialization run, and in Python.
         """
         hooks = hooks_of(node)
+        texts: list[str] = []
+        called: set[str] = set()
         if node.resource_type == "operation" and node.package_name != OWN:
             hooks = [("", node.raw_code)]
-        elif node.resource_type not in _RUN or node.is_ephemeral:
-            return set(), set()
-        called = set(self.macros.run_by(kind_of(node)))
-        grows = node.materialized == "incremental"
-        if not (hooks or called or grows or node.is_python):
-            return set(), set()
-        texts = self.unseen(node, []) if node.compiled_code else []
-        called.update(u for text in texts for u in self.macros.named_in(text))
-        if grows:
-            called.update(self.macros.that_ask(node.depends_on.macros))
+        elif node.resource_type in _RUN and not node.is_ephemeral:
+            called.update(self.macros.run_by(kind_of(node)))
+            if node.compiled_code and (hooks or called or node.materialized == "incremental"):
+                texts = self.unseen(node, [])
+            called.update(u for text in texts for u in self.macros.named_in(text))
+            if node.materialized == "incremental":
+                called.update(self.macros.that_ask(node.depends_on.macros))
         for _, sql in hooks:
             texts += self.hook_reader.of(sql, node.package_name).texts
         names, environment = self._asked_for((*texts, *self.macros.texts_of(called)))
@@ -432,9 +424,10 @@ class ConfigFingerprints:
         names of columns, or make them.
         """
         return kind_of(node) in KEEPING_ROWS or any(
-            _may_make_words(facts_of(sql))
-            or not self.macros.user.isdisjoint(self.macros.closure(self.macros.named_in(sql)))
-            for _, sql in self.own_hooks(node)
+            not facts.readable
+            or not facts.words <= _NAMES_OF_RELATIONS
+            or any(of not in ("ref", "source") for _, of in facts.texts)
+            for facts in (facts_of(sql) for _, sql in self.own_hooks(node))
         )
 
     def words_of_branches(self, node: Node) -> set[str]:
@@ -474,18 +467,10 @@ def _says(facts: Facts, name: str) -> bool:
     )
 
 
-_NAMES_OF_RELATIONS: Final = frozenset({"this", "target", "ref", "source"})
-
-
-def _may_make_words(facts: Facts) -> bool:
-    """Whether Jinja does anything in a hook but name relations."""
-    steps = {step for use in facts.uses for step in use.path}
-    return (
-        not facts.readable
-        or not _NAMES_OF_RELATIONS.issuperset(use.name for use in facts.uses)
-        or not steps.issuperset(facts.words)  # a filter
-        or any(of not in ("ref", "source") for _, of in facts.texts)
-    )
+_NAMES_OF_RELATIONS: Final = frozenset(
+    {"database", "identifier", "name", "ref", "schema", "source", "target", "this"}
+)
+"""The words of Jinja that only names relations."""
 
 
 def words(text: str) -> set[str]:

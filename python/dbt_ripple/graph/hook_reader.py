@@ -18,10 +18,10 @@ from dbt_ripple.flow.statement_effects import MARK, Effects
 from dbt_ripple.graph.known_hooks import KnownMacros, known_macros
 from dbt_ripple.graph.macros import OWN, Macros, dispatched
 from dbt_ripple.graph.traversal import reach_all
-from dbt_ripple.jinja.branches import without_branches
 from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place, with_any_literal
 from dbt_ripple.jinja.kept import cached_method, kept_by
 from dbt_ripple.jinja.reads import asks_the_graph
+from dbt_ripple.jinja.text import without_branches
 
 _MAY_RUN: Final = re.compile(
     r"\b(?:run_query|statement|context|render|builtins|submit_python_job)\b"
@@ -188,7 +188,7 @@ class HookReader:
             anything=anything,
             of_session=done.of_session,
             packages=frozenset(p for u in run.known for p in self.known.writes[u]),
-            called=run.called,
+            called=frozenset(run.called),
             because=run.because,
             texts=tuple(self._texts(run, text)),
         )

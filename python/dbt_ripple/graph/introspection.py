@@ -224,12 +224,7 @@ class _Shown(NamedTuple):
     types: bool = False
 
     def __or__(self, other: _Shown) -> _Shown:
-        return _Shown(
-            max(self.parts, other.parts),
-            self.exist or other.exist,
-            self.of_relation or other.of_relation,
-            self.types or other.types,
-        )
+        return _Shown(*map(max, self, other))  # type: ignore[arg-type]
 
 
 def _shown(facts: Facts) -> _Shown:

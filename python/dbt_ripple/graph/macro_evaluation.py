@@ -98,7 +98,7 @@ class Evaluator(HookRunner):
         except Exception as error:  # whatever goes wrong in a template
             raise CannotTellError(str(error)) from error
         (value, *others) = values
-        if others or self._statements or self.env.is_unknown(value):
+        if others or self.done.statements or self.env.is_unknown(value):
             raise CannotTellError("a value that is not known")
         return value
 

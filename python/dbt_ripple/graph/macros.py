@@ -210,20 +210,15 @@ class Macros:
 
         Each with its value here; empty for none.
         """
-        return self._values(self.project.variables, text, "variables") + self._values(
-            self.project.environment, text, "environment"
-        )
+        variables, environment = self.project.variables, self.project.environment
+        facts = facts_of(text) if variables or environment else UNUSED
+        return _used(variables, facts.variables) + _used(environment, facts.environment)
 
     def variables_of(self, node: Node) -> str:
         """As `variables`, of a node's code in its language."""
         if not node.is_python:
             return self.variables(node.raw_code)
-        environment = self.project.environment
-        return _used(environment, environment_in_python(node.raw_code)) if environment else ""
-
-    @staticmethod
-    def _values(values: dict[str, str] | None, text: str, kind: str) -> str:
-        return _used(values, getattr(facts_of(text), kind)) if values else ""
+        return _used(self.project.environment, environment_in_python(node.raw_code))
 
     def text(self, unique_id: str) -> str:
         """The text of a macro, without what is no more than layout or a comment."""
@@ -323,10 +318,12 @@ class Macros:
         return reads_of(macro.macro_sql, self.internal, replaces_internal=replaces)
 
 
-def _used(values: dict[str, str], names: Collection[str]) -> str:
+def _used(values: dict[str, str] | None, names: Collection[str]) -> str:
     """Those of some values that are asked for by these names; empty for none."""
+    if not values or not names:
+        return ""
     used = {n: v for n, v in values.items() if n in names or n == ANY or ANY in names}
-    return repr(sorted(used.items())) if used and names else ""
+    return repr(sorted(used.items())) if used else ""
 
 
 def environment_in_python(code: str) -> set[str]:

@@ -18,7 +18,7 @@ from jinja2 import nodes
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.graph.relation_names import RelationNames
-from dbt_ripple.jinja.text import branches, tree_of
+from dbt_ripple.jinja.text import branches, normalised, tree_of
 
 CATALOG: Final = re.compile(
     r"""\b(?: information_schema | pg_catalog | account_usage | pg_class | pg_attribute | pg_tables
@@ -44,11 +44,6 @@ _LOOK_AT_IT: Final = frozenset(
     "get_columns_in_relation get_filtered_columns_in_relation get_column_values star".split()
 )
 """What is given a relation and does not read it in the query (rule 11 says what it shows)."""
-
-_COMMENT: Final = re.compile(
-    r"""(?P<kept>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)|\{\#.*?\#\}|--[^\n]*|/\*.*?\*/""",
-    re.S,
-)
 
 
 class UnnamedReads(NamedTuple):
@@ -127,7 +122,7 @@ def not_read(node: Node) -> set[str]:
     raw = node.raw_code
     if "ref" not in raw and "source" not in raw:
         return set()
-    code = _COMMENT.sub(lambda match: match["kept"] or " ", raw)
+    code = normalised(raw)
     hidden = "\n".join(branches(code)) if node.materialized == "incremental" else ""
     in_branches = sum(_references(hidden), Counter())
     read, looked_at = _references(code)

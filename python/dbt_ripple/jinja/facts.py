@@ -6,7 +6,7 @@ The tree is walked once a text. What cannot be parsed is taken for anything (`Fa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple
 
 import msgspec
 from jinja2 import meta, nodes
@@ -260,7 +260,9 @@ class _Visitor:
         if isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem | nodes.Call) or (
             isinstance(node, nodes.Filter) and node.name == "attr"
         ):
-            self._use(node, within, given_to)
+            path = self._path(node, within)
+            if any(path):
+                self.uses.add(Use(path, given_to))
             return
         if isinstance(node, nodes.Const):
             if isinstance(node.value, str):
@@ -278,50 +280,45 @@ class _Visitor:
         for child in node.iter_child_nodes():
             self._each(child, within, given_to)
 
-    def _use(self, node: nodes.Node, within: str, given_to: str) -> None:
-        """Note what a name goes on to: the node is the last step of it."""
-        steps: list[str] = []
-        current = node
-        while True:
-            if isinstance(current, nodes.Getattr):
-                steps.append(current.attr)
-                current = current.node
-            elif isinstance(current, nodes.Getitem):
-                key = current.arg
-                if isinstance(key, nodes.Const) and isinstance(key.value, str):
-                    steps.append(key.value)
-                else:
-                    steps.append("[]")
-                    self._each(key, within)
-                current = current.node
-            elif isinstance(current, nodes.Filter) and current.name == "attr" and current.node:
-                steps.append(_literal(current.args[:1]) or "[]")
-                current = current.node
-            elif isinstance(current, nodes.Call):
-                if self.without(current):
-                    return
-                if _is_look_up(current.node):
-                    # What is looked up by `get` and then called is called by that name.
-                    steps.append(_arguments(current))
-                    steps.append(_literal(current.node.args[:1]))
-                    self._within(current)
-                    current = current.node.node.node
-                    continue
-                steps.append(_arguments(current))
-                self._within(current)
-                current = current.node
-            else:
-                break
-        if isinstance(current, nodes.Name):
-            if current.ctx != "load":
-                self.set_.add(current.name)
-                return
-            name = current.name
-        else:
-            name = ""
-            self._each(current, within)
-        if name or steps:
-            self.uses.add(Use((name, *reversed(steps)), given_to))
+    def _path(self, node: nodes.Node, within: str) -> tuple[str, ...]:
+        """What a name goes on to, where the node is the last step of it; empty for what is no use of a name."""
+        steps: tuple[str, ...]
+        match node:
+            case nodes.Getattr(node=of, attr=name):
+                steps = (name,)
+            case nodes.Getitem(node=of, arg=nodes.Const(value=str(key))):
+                steps = (key,)
+            case nodes.Getitem(node=of, arg=key):
+                steps = ("[]",)
+                self._each(key, within)
+            case nodes.Filter(
+                node=nodes.Expr() as of, name="attr", args=[nodes.Const(value=str(key)), *_]
+            ):
+                steps = (key,)
+            case nodes.Filter(node=nodes.Expr() as of, name="attr"):
+                steps = ("[]",)
+            case nodes.Call() if self.without(node):
+                return ()
+            case nodes.Call(
+                node=nodes.Call(
+                    node=nodes.Getattr(node=of, attr="get"), args=[nodes.Const(value=str(key)), *_]
+                )
+            ):  # What is looked up by `get` and then called is called by that name.
+                steps = (key, _arguments(node))
+                self._within(node)
+            case nodes.Call(node=of):
+                steps = (_arguments(node),)
+                self._within(node)
+            case nodes.Name(name=name, ctx="load"):
+                return (name,)
+            case nodes.Name(name=name):
+                self.set_.add(name)
+                return ()
+            case _:
+                self._each(node, within)
+                return ("",)
+        before = self._path(of, within)
+        return (*before, *steps) if before else ()
 
     def _within(self, call: nodes.Call) -> None:
         """Go through the arguments of a call."""
@@ -332,30 +329,18 @@ class _Visitor:
                 self._each(argument, called, called)
 
 
-def _is_look_up(node: nodes.Node) -> TypeGuard[Any]:
-    """Whether it is ``x.get('y')``."""
-    return (
-        isinstance(node, nodes.Call)
-        and isinstance(node.node, nodes.Getattr)
-        and node.node.attr == "get"
-        and bool(_literal(node.args[:1]))
-    )
-
-
-def _literal(arguments: list[nodes.Expr]) -> str:
-    """The first of some arguments, where it is a string; else nothing."""
-    first = arguments[0] if arguments else None
-    literal = isinstance(first, nodes.Const) and isinstance(first.value, str)
-    return first.value if literal else ""  # type: ignore[union-attr]
-
-
 def _arguments(call: nodes.Call) -> str:
     """What a path says of a call."""
-    first = call.args[0] if call.args else None
-    if first is None and call.kwargs and call.dyn_args is None:
-        first = call.kwargs[0].value
-    if isinstance(first, nodes.Const) and isinstance(first.value, str):
-        return f"('{first.value}')"
+    match call:
+        case (
+            nodes.Call(args=[nodes.Const(value=str(first)), *_])
+            | nodes.Call(
+                args=[],
+                kwargs=[nodes.Keyword(value=nodes.Const(value=str(first))), *_],
+                dyn_args=None,
+            )
+        ):
+            return f"('{first}')"
     return "()"
 
 

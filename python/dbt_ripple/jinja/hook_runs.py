@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 from jinja2 import Template, nodes
 from jinja2.runtime import Macro as JinjaMacro
@@ -119,7 +120,8 @@ def with_any_literal(text: str) -> str:
     return "".join(written) if any(_ANY_LITERAL in each for each in written) else text
 
 
-class HookRun(NamedTuple):
+@dataclass
+class HookRun:
     """What one text may run.
 
     Attributes:
@@ -133,14 +135,14 @@ class HookRun(NamedTuple):
         because: why it cannot be followed to the end; None where it can.
     """
 
-    statements: tuple[str, ...]
-    output: tuple[str, ...]
-    reads: frozenset[Place]
-    called: frozenset[str]
-    known: frozenset[str]
-    skipped: frozenset[str]
-    branches: frozenset[tuple[str, int]]
-    because: str | None
+    statements: dict[str, None] = field(default_factory=dict)
+    output: dict[str, None] = field(default_factory=dict)
+    reads: set[Place] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
+    branches: set[tuple[str, int]] = field(default_factory=set)
+    because: str | None = None
 
 
 class _ReturnError(Exception):
@@ -240,10 +242,7 @@ class HookRunner:
             "target": _Known(run, {"type": self.adapter}, None),
             **{kind: _Known(run, {}, partial(self.named, kind)) for kind in ("ref", "source")},
         }
-        self._statements: dict[str, None] = {}
-        self._called: set[str] = set()
-        self._known: set[str] = set()
-        self._read: set[Place] = set()
+        self.done = HookRun()
 
     def run(self, text: str, package: str, *, output: bool = True) -> HookRun:
         """What a text of a package runs, and what it gives; without ``output`` that does not matter."""
@@ -256,35 +255,21 @@ class HookRunner:
 
     def _run(self, text: str, package: str) -> HookRun:
         self.package = package
-        self._skipped: set[str] = set()
-        self._statements, self._called, self._known, self._read = {}, set(), set(), set()
-        self.env.reached = set()
-        output: dict[str, None] = {}
-        because = None
+        self.done = done = HookRun()
+        self.env.reached = done.branches
         try:
             template, names = self._template(text, package)
             for _ in self.env.run.paths():
                 self.depth = 0
-                try:
-                    output[template.render(names)] = None
-                except _PathEndsError:
-                    continue
+                with suppress(_PathEndsError):
+                    done.output[template.render(names)] = None
         except CannotTellError as error:
-            because = str(error)
+            done.because = str(error)
         except Exception as error:  # whatever goes wrong in a template
-            because = f"{type(error).__name__}: {error}"
-        return HookRun(
-            tuple(self._statements),
-            tuple(output),
-            frozenset(self._read),
-            frozenset(self._called),
-            frozenset(self._known),
-            frozenset(self._skipped),
-            frozenset(self.env.reached),
-            because,
-        )
+            done.because = f"{type(error).__name__}: {error}"
+        return done
 
-    def certainly_ends(self, macro: Macro, package: str) -> frozenset[str] | None:
+    def certainly_ends(self, macro: Macro, package: str) -> set[str] | None:
         """The macros that one calls which ends in an error whichever way it takes; None where it may not.
 
         What else it does on its way does not matter.
@@ -292,7 +277,7 @@ class HookRunner:
         self.package = package
         self.brief_below, self.env.run.brief = _DEPTHS[-1], True
         self.env.free_name = lambda _: Unknown(self.env.run)
-        self._called = {macro.unique_id}
+        self.done = HookRun(called={macro.unique_id})
         try:
             for _ in self.env.run.paths():
                 with suppress(_PathEndsError):
@@ -300,15 +285,15 @@ class HookRunner:
                     return None
         except Exception:  # whatever goes wrong in a template
             return None
-        return frozenset(self._called)
+        return self.done.called
 
     def _configured(self, name: Any, *_: Any, **__: Any) -> Any:
         known = isinstance(name, str) and name in self.config
-        return self.config[name] if known else Unknown(self.env.run)
+        return self.config[name] if known else self._values["config"].asked("get", [name])
 
     def record(self, statement: Any) -> None:
         """Note a statement that is run."""
-        self._statements[str(statement)] = None
+        self.done.statements[str(statement)] = None
 
     def relation(self, place: Place, *, sure: bool = True) -> _Relation:
         """What Jinja has of a relation."""
@@ -327,9 +312,9 @@ class HookRunner:
         """A macro as what Jinja calls: not run where it is known what it does."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            self._called.add(macro.unique_id)
+            self.done.called.add(macro.unique_id)
             if macro.unique_id in self.known_macros:
-                self._known.add(macro.unique_id)
+                self.done.known.add(macro.unique_id)
                 for given in (*args, *kwargs.values()):
                     if isinstance(given, _Relation):  # to which it may be told to write
                         self.record(_ACTS["truncate_relation"].format(given))
@@ -381,7 +366,7 @@ class HookRunner:
             g for g in (*args, *kwargs.values()) if callable(g) and not isinstance(g, Unknown)
         )
         if macro.unique_id not in self.may_run() and not any(functions):
-            self._skipped.add(macro.unique_id)
+            self.done.skipped.add(macro.unique_id)
             return Unknown(self.env.run)
         silent = ends = True
         for _ in self.env.run.apart():
@@ -511,7 +496,7 @@ class HookRunner:
         """The answer to a question about relations."""
         for relation in (*args, *by_name.values()):
             if isinstance(relation, _Relation):
-                self._read.add(self.places[relation.number])
+                self.done.reads.add(self.places[relation.number])
         return Unknown(self.env.run)
 
     def _run_query(self, sql: Any, *_: Any, **__: Any) -> Any:

@@ -148,18 +148,11 @@ def asks_the_graph(text: str) -> bool:
     return not facts.readable or not _ALL_NODES.isdisjoint(facts.words)
 
 
-_TYPES: Final = {
-    "nodes": frozenset(
-        "analysis model operation rpc rpc_call seed snapshot sql_operation test".split()
-    ),
-    "exposures": frozenset({"exposure"}),
-    "metrics": frozenset({"metric"}),
-    "saved_queries": frozenset({"saved_query"}),
-    "semantic_models": frozenset({"semantic_model"}),
-    "sources": frozenset({"source"}),
-    "unit_tests": frozenset({"unit_test"}),
-}
-"""The types of nodes that each part of ``graph`` holds."""
+_NODES: Final = frozenset(
+    "analysis model operation rpc rpc_call seed snapshot sql_operation test".split()
+)
+_OTHERS: Final = frozenset({"exposures", "metrics", "semantic_models", "sources", "unit_tests"})
+"""The types of nodes in ``graph.nodes``; and the parts of ``graph`` that hold one type each."""
 
 
 def types_in_graph(texts: Iterable[str]) -> frozenset[str] | None:
@@ -180,9 +173,9 @@ def types_in_graph(texts: Iterable[str]) -> frozenset[str] | None:
             if "graph" not in use.path:
                 continue
             part = use.path[1] if use.name == "graph" and len(use.path) > 1 else ""
-            if part not in _TYPES:
+            if part != "nodes" and part not in _OTHERS:
                 return None
-            types |= _TYPES[part]
+            types |= _NODES if part == "nodes" else {part.removesuffix("s")}
     return frozenset(types)
 
 

@@ -51,6 +51,7 @@ def test_what_is_written(sql: str, written: str, dialect: str) -> None:
         "select count(*) from s.b",
         "with x as (select 1 as id) select * from x",
         "grant select on s.b to me",
+        "begin transaction; start transaction; commit; end",
         "grant usage on schema __unknown__ to __unknown__",
         "analyze s.b",
         "analyze table s.b compute statistics",

@@ -7,9 +7,9 @@ import tracemalloc
 import pytest
 from hand_made import macro
 
-from dbt_ripple.jinja.branches import without_branches
 from dbt_ripple.jinja.facts import facts_of
 from dbt_ripple.jinja.hook_runs import HookRun, HookRunner, with_any_literal
+from dbt_ripple.jinja.text import without_branches
 from dbt_ripple.jinja.unknown import MAX_PATHS
 
 MACROS = [
@@ -189,8 +189,8 @@ def test_deep_macros_are_run_each_for_itself() -> None:
     )
     done = runner.run("{{ top() }}", "p")
     assert done.because is None
-    assert done.statements == ("delete from b",)
-    assert done.output == ("insert into c __unknown__",)
+    assert [*done.statements] == ["delete from b"]
+    assert [*done.output] == ["insert into c __unknown__"]
     assert done.skipped == {"macro.p.pure"}
 
 

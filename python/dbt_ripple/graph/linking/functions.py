@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.graph.linking.node_parents import functions_above, relations_above
+from dbt_ripple.graph.node_properties import counted
 from dbt_ripple.graph.normalized_code import code_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def function_fingerprint(linker: Linker, unique_id: str) -> bytes:
     if fingerprint is None:
         linker.functions[unique_id] = b""  # where functions call each other, once is enough
         node, context = linker.project.nodes[unique_id], linker.context
-        settings = sorted(context.config_fingerprints.of_function(node))
+        settings = sorted(counted(node, context.project.metadata.adapter_type))
         parts = [
             code_of(node).encode("utf-8", "surrogatepass"),
             context.macros.variables_of(node).encode(),
