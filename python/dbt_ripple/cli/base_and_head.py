@@ -133,6 +133,7 @@ def open_sides(
         )
         base, head = load_sides(project_dir, target_path, state, cache, threads, compile_others)
         folder = None if state is None else state_folder(project_dir, state)
+        base.project_dir = folder
         yield base, with_declared(base, head, project_dir, assets, folder, None)
         return
     from dbt_ripple.dbt_runner.base_ref import both_sides
@@ -148,6 +149,7 @@ def open_sides(
             TargetFolder.of(side.having(hook_writes=writes), cache, processes=threads)
             for side in (sides.base, sides.head)
         )
+        base.project_dir = sides.base_dir
         yield base, with_declared(base, head, project_dir, assets, None, base_ref)
 
 

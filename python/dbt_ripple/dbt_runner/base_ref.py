@@ -24,7 +24,6 @@ own. The checkout, index, stash, target folder, dbt_packages, logs and warehouse
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -51,6 +50,8 @@ from dbt_ripple.dbt_runner.kept_artifacts import KeptBase, ParsedBefore
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.file_reads import files_read, modules_imported
+from dbt_ripple.graph.git import run_git
+from dbt_ripple.graph.git_history import is_tracked
 from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.jinja.facts import ANY
 from dbt_ripple.tuning import interrupted_by_term
@@ -71,12 +72,14 @@ class CompiledSides:
         head: with base's compiled SQL where that is proved to be head's, too.
         taken: which those nodes are; the rest was compiled.
         notes: what the user should know of the comparison, one sentence each.
+        base_dir: the project's files as they are at base; they are there as long as both sides are.
     """
 
     base: Project
     head: Project
     taken: ReusedSql
     notes: list[str]
+    base_dir: Path
 
 
 @contextmanager
@@ -173,7 +176,7 @@ def both_sides(
         base, head = with_variables(base, head, *values)
         orders = (_macro_order(d) for d in (base_dir, project_dir))
         base, head = with_macro_order(base, head, *orders)
-        yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes)
+        yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes, base_dir)
 
 
 def _compile_base(dbt: Dbt, kept: KeptBase, unanswered: Unanswered) -> Project:
@@ -252,11 +255,8 @@ def worktree(project_dir: Path, ref: str, folder: Path) -> Iterator[tuple[Path, 
             f"`--base-ref $(git merge-base HEAD {ref})` compares with where it branched off"
         )
     try:
-        # The user's hooks are for the user's checkouts.
         result = _run_git(
-            project_dir,
-            *("-c", f"core.hooksPath={os.devnull}"),
-            *("worktree", "add", "--quiet", "--detach", str(folder), commit),
+            project_dir, "worktree", "add", "--quiet", "--detach", str(folder), commit
         )
         if result.returncode:
             raise RippleError(
@@ -275,35 +275,22 @@ def worktree(project_dir: Path, ref: str, folder: Path) -> Iterator[tuple[Path, 
 def _git(folder: Path, *arguments: str) -> str | None:
     """What git says; None where it fails."""
     run = _run_git(folder, *arguments)
-    return run.stdout.strip() if run.returncode == 0 else None
+    return run.stdout.decode(errors="replace").strip() if run.returncode == 0 else None
 
 
-def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    # In a git hook these variables say another repository or index than the folder does.
-    environment = {name: value for name, value in os.environ.items() if name not in _GIT_VARIABLES}
+def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
-        )
+        return run_git(folder, *arguments, timeout=None)
     except OSError as error:
         raise RippleError(f"git cannot be run ({error.strerror})", "PATH", "install git") from error
-
-
-_GIT_VARIABLES: Final = frozenset(
-    {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
-)
 
 
 def _why_no_git(folder: Path) -> str:
     return _one_line(_run_git(folder, "rev-parse", "--show-toplevel").stderr)
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.removeprefix("fatal: ").split())[:300]
+def _one_line(text: bytes) -> str:
+    return " ".join(text.decode(errors="replace").removeprefix("fatal: ").split())[:300]
 
 
 # --- what base needs of here -----------------------------------------------------------------------
@@ -450,7 +437,7 @@ def _with_files(
         for name in sorted(names):
             there = _content(base_top / folder.relative_to(top), name)
             here = _content(folder, name)
-            here = {f: h for f, h in here.items() if f in there or _is_tracked(folder, f)}
+            here = {f: h for f, h in here.items() if f in there or is_tracked(folder / f)}
             if there or here:
                 differs = there != here
                 before[name] = before.get(name, "") + (
@@ -470,10 +457,6 @@ def _content(folder: Path, name: str) -> dict[str, str]:
         return {file: sha256(path.read_bytes()).hexdigest() for file, path in files.items()}
     except (OSError, ValueError):  # it cannot be read, or is no pattern
         return {}
-
-
-def _is_tracked(folder: Path, file: str) -> bool:
-    return _git(folder, "ls-files", "--error-unmatch", "--", file) is not None
 
 
 def _text(path: Path) -> str | None:

@@ -59,6 +59,7 @@ class Config(msgspec.Struct, frozen=True):
         above: thresholds, likewise.
         required: the tags that `tags_required` asks for.
         critical: the criticality whose tests below a change are always selected.
+        hook_writes: the relations that hooks write to which cannot be followed; None where none are listed.
     """
 
     levels: dict[str, Level] = {}
@@ -66,6 +67,7 @@ class Config(msgspec.Struct, frozen=True):
     exceptions: tuple[Excepted, ...] = ()
     required: dict[str, list[str]] = {}
     critical: str | None = None
+    hook_writes: tuple[str, ...] | None = None
 
     def level(self, rule: str) -> Level:
         """How severe a finding of the rule is."""
@@ -119,6 +121,7 @@ def read_config(project_dir: Path) -> Config:
         tuple(dict.fromkeys([*config.exceptions, *of_vars.exceptions])),
         {**config.required, **of_vars.required},
         config.critical,
+        config.hook_writes,
     )
 
 
@@ -137,7 +140,7 @@ def hook_writes(project_dir: Path) -> tuple[str, ...] | None:
 
 
 def _content_of(file: Path) -> _RippleYml:
-    document = _yaml(file)
+    document = read_yaml(file)
     try:
         return msgspec.convert({} if document is None else document, _RippleYml)
     except msgspec.ValidationError as error:
@@ -160,7 +163,12 @@ def _of_file(file: Path, project_dir: Path) -> Config:
     for name in content.rules:
         _require_rule(name, where)
     config = _config(content.rules, exceptions, where, place)
-    return msgspec.structs.replace(config, critical=content.select.critical)
+    writes = content.hooks.writes
+    return msgspec.structs.replace(
+        config,
+        critical=content.select.critical,
+        hook_writes=None if writes is None else tuple(writes),
+    )
 
 
 def config_of_vars(project_dir: Path) -> Config | None:
@@ -216,7 +224,7 @@ def project_file(project_dir: Path) -> dict[str, Any]:
 def _vars(project_dir: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The project file, and the package's vars in it; None without vars."""
     file = project_dir / PROJECT_FILE
-    document = _yaml(file) if file.is_file() else None
+    document = read_yaml(file) if file.is_file() else None
     if not isinstance(document, dict):
         return {}, None
     variables = document.get("vars")
@@ -239,7 +247,12 @@ def _seed(name: str, project_dir: Path, document: dict[str, Any]) -> Path:
     )
 
 
-def _yaml(file: Path) -> Any:
+def read_yaml(file: Path) -> Any:
+    """What a YAML file says.
+
+    Raises:
+        RippleError: it cannot be read.
+    """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

@@ -249,6 +249,8 @@ MARKED = "case 'dbt_ripple.mask' when 'dbt_ripple.mask' then concat(left(email, 
 @pytest.mark.parametrize("adapter", ["spark", "databricks", "duckdb", "postgres", "bigquery"])
 def test_what_the_mask_macro_writes_is_seen_to_mask(adapter: str) -> None:
     m = model("m", f"select {MARKED} as x from s.people")
+    call = "select {{ dbt_ripple.mask('email', 'partial') }} as x from s.people"
+    m = replace(m.calling(["macro.dbt_ripple.mask"]), raw_code=call)
     made = project(people(), m, catalog={RAW: ["id", "email"]}, adapter=adapter)
     assert [c.unique_id for c in pii_columns(made, analyse(made))] == [RAW]
 
