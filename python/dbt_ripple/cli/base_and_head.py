@@ -21,7 +21,7 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, with_asset_options
 from dbt_ripple.cli.assets_of_both_sides import with_declared
 from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.options import open_target, written_by_hooks
+from dbt_ripple.cli.options import learn_secrets_of, open_target, written_by_hooks
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
@@ -141,6 +141,8 @@ def open_sides(
 
     artifacts = artifacts_folder(project_dir, target_path)
     with both_sides(project_dir, base_ref, options, artifacts=artifacts, cache=cache) as sides:
+        for side in (sides.base, sides.head):
+            learn_secrets_of(side)
         for note in sides.notes:
             warn(note)
         _report_reused(sides.taken, base_ref, sides.head)

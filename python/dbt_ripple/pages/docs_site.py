@@ -25,6 +25,7 @@ from dbt_ripple.governance.figure_thresholds import RedBelow
 from dbt_ripple.pages.badges import badges_of_health, badges_of_node, files
 from dbt_ripple.pages.docs_descriptions import PROJECT, Descriptions, domain_id
 from dbt_ripple.pages.project_document import DescribedNode, ProjectDocument
+from dbt_ripple.secrets import scrub, scrub_bytes
 
 BADGES: Final = "badges"
 STATIC: Final = "static_index.html"
@@ -75,10 +76,11 @@ def enriched_site(
     """
     index, original = _read(folder, "index.html"), _read(folder, "manifest.json")
     catalog = _read(folder, "catalog.json")
-    badges = {f"{BADGES}/{name}": svg.encode() for name, svg in _badges(document, red_below)}
+    badges = {f"{BADGES}/{name}": scrub(svg).encode() for name, svg in _badges(document, red_below)}
     manifest = _decoded(original, folder / "manifest.json")
     _enrich(manifest, _decoded(catalog, folder / "catalog.json"), document, red_below)
-    enriched = msgspec.json.encode(manifest)
+    # Before a policy counts the hashes of what stands in the page.
+    enriched, catalog = scrub_bytes(msgspec.json.encode(manifest)), scrub_bytes(catalog)
     contents = {
         "index.html": _only_own_scripts(index),
         "manifest.json": enriched,
