@@ -155,12 +155,13 @@ def _of_environment(environment: tuple[tuple[str, str], ...]) -> frozenset[str]:
         value
         for name, value in environment
         if (
-            (name.startswith(_ALWAYS)
-            and len(value) >= 4)
-            or (_SECRET_NAME.search(name)
-            and len(value) >= _SHORTEST_OF_NAME
-            and value.lower() not in _COMMON
-            and not value.startswith(("/", "./", "~")))
+            (name.startswith(_ALWAYS) and len(value) >= 4)
+            or (
+                _SECRET_NAME.search(name)
+                and len(value) >= _SHORTEST_OF_NAME
+                and value.lower() not in _COMMON
+                and not value.startswith(("/", "./", "~"))
+            )
         )
     )
 

@@ -68,7 +68,12 @@ def sides_options(command: _Command, *, state_with_base_ref: str = "") -> _Comma
         help="Compile base from this commit and head from the working copy; no artifacts are needed."
         + state_with_base_ref,
     )
-    return state_option(base_ref(with_asset_options(connection_options(command))))
+    no_deps = click.option(
+        "--no-deps",
+        is_flag=True,
+        help="With --base-ref: stop, instead of running `dbt deps`, where base has other packages.",
+    )
+    return state_option(base_ref(no_deps(with_asset_options(connection_options(command)))))
 
 
 def sides_of_run_options(command: _Command) -> _Command:

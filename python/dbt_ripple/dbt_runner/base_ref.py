@@ -24,10 +24,12 @@ own. The checkout, index, stash, target folder, dbt_packages, logs and warehouse
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -35,10 +37,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.artifacts.read_yaml import check_bounds, parse_yaml
 from dbt_ripple.changes.asked_again import asked_again
 from dbt_ripple.changes.comparability import with_macro_order, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
@@ -112,6 +114,7 @@ def both_sides(
             f"no {PROJECT_FILE} in this folder", str(project_dir), "name it by --project-dir"
         )
     options = options.resolved(project_dir)
+    _check_yaml(project_dir)
     with (
         interrupted_by_term(),
         temporary_folder() as folder,
@@ -124,7 +127,8 @@ def both_sides(
         manifest = ParsedBefore(project_dir, options, own, cache).parse(dbt_of_head)
         config = connection_config(manifest)
         dbt_of_base = Dbt(base_dir, folder / "base-target", options, log_level="none", side="base")
-        linked = _provide_packages(project_dir, base_dir, config, partial(dbt_of_base, "deps"))
+        deps = partial(_refuse_deps, ref) if options.no_deps else partial(dbt_of_base, "deps")
+        linked = _provide_packages(project_dir, base_dir, config, deps)
         kept = KeptBase(
             base_dir,
             folder,
@@ -217,6 +221,28 @@ def connection_config(manifest: Any) -> Any:
 
     adapter: Any = get_adapter_by_type(manifest.metadata.adapter_type)
     return adapter.config
+
+
+_SUSPICIOUS: Final = re.compile(r"[:\s\[,-]\*\w|(?:[\[{]\s*){50}|(?:[-?] +){50}")
+"""Aliases, and lists or mappings in each other: of such a text the bounds are checked."""
+_SKIPPED: Final = frozenset({"dbt_packages", "logs", "node_modules", "target"})
+
+
+def _check_yaml(project_dir: Path) -> None:
+    """Refuse YAML that dbt would read for hours, or until the memory is gone.
+
+    Raises:
+        RippleError: a file is too deep, or too large with its aliases.
+    """
+    for folder, folders, files in os.walk(project_dir):
+        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
+        for name in files:
+            if name.endswith((".yml", ".yaml")):
+                file = Path(folder, name)
+                text = _text(file)
+                if text is not None and _SUSPICIOUS.search(text):
+                    with suppress(YAMLError, ValueError, RecursionError):  # dbt says it better
+                        check_bounds(text, str(file))
 
 
 # --- the worktree ----------------------------------------------------------------------------------
@@ -314,6 +340,14 @@ def _provide_packages(
     return False
 
 
+def _refuse_deps(ref: str) -> None:
+    raise RippleError(
+        f"the packages of {ref} are others than those that are installed here",
+        "--no-deps",
+        "let somebody look at what packages.yml names now, and leave --no-deps out",
+    )
+
+
 def _same_packages(project_dir: Path, base_dir: Path) -> bool:
     for name in _PACKAGE_FILES:
         here, there = project_dir / name, base_dir / name
@@ -366,9 +400,9 @@ def _variables(folders: dict[str, Path]) -> Any:
 def _variables_of(folder: Path) -> Any:
     text = _text(folder / PROJECT_FILE)
     try:
-        content = YAML(typ="safe").load(text or "")
+        content = parse_yaml(text or "", "")
         return content.get("vars"), content.get("dispatch"), _text(folder / "vars.yml")
-    except (YAMLError, AttributeError):
+    except (RippleError, AttributeError):
         return text
 
 
@@ -376,8 +410,8 @@ def _profile(project_dir: Path) -> Any:
     """The profile that a project file names; the whole text where it is not YAML."""
     text = _text(project_dir / PROJECT_FILE)
     try:
-        return YAML(typ="safe").load(text or "").get("profile")
-    except (YAMLError, AttributeError):
+        return parse_yaml(text or "", "").get("profile")
+    except (RippleError, AttributeError):
         return text
 
 
@@ -385,9 +419,9 @@ def _macro_order(project_dir: Path) -> str:
     """What a project file says of which package's macro runs."""
     text = _text(project_dir / PROJECT_FILE)
     try:
-        content = YAML(typ="safe").load(text or "")
+        content = parse_yaml(text or "", "")
         return repr((content.get("dispatch"), (content.get("flags") or {}).get(_OVERRIDES)))
-    except (YAMLError, AttributeError):
+    except (RippleError, AttributeError):
         return text or ""
 
 
@@ -402,8 +436,8 @@ def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
     sources: list[tuple[str, Any]] = []
     for package, text, of_file in texts:
         try:
-            content = YAML(typ="safe").load(text or "")
-        except YAMLError:
+            content = parse_yaml(text or "", "")
+        except RippleError:
             return {ANY: text or ""}
         if isinstance(content, dict) and of_file:
             content = content.get("vars")

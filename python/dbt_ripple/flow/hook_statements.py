@@ -269,6 +269,8 @@ def _last(of: Any) -> str:
 
 def _of_words(words: list[str], sql: str, dialect: str) -> Effects:
     """What a statement does that has no tree, by its first words."""
+    if not words:  # a quoted name of nothing
+        return ANYTHING
     first, rest = words[0], words[1:]
     if first in _OF_SESSION or words[:2] == ["alter", "session"]:
         variable = rest[1:2] if rest[:1] == ["variable"] else []

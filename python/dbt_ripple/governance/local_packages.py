@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from dbt_ripple.artifacts.read_yaml import read_yaml
 from dbt_ripple.errors import RippleError
-from dbt_ripple.governance.ripple_yml import PROJECT_FILE, read_yaml
+from dbt_ripple.governance.ripple_yml import PROJECT_FILE
 from dbt_ripple.graph.git_history import is_tracked
 
 _FILES: Final = ("packages.yml", "dependencies.yml")

@@ -70,7 +70,7 @@ _WORDS: Final = re.compile(r"\w+|\*")
 BY_JINJA: Final = "__by_jinja__"
 """Stands for what Jinja gives, where names are looked for in a text."""
 
-_PART: Final = r"""(?:`[^`]+`|"[^"]+"|\w+)"""
+_PART: Final = r"""(?:`[^`]+`|"[^"]+"|(?<!\w)\w++)"""
 _DOTTED: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})+")
 _READ: Final = re.compile(
     r"""\b(?:from|join|into|update|using|table|view)\s+[`"]?(\w+)\b[`"]?(?!\s*\.)""", re.I
