@@ -539,6 +539,19 @@ class Code(StrEnum):
         "reads_by_text",
         "reads relations that a text names ({functions:and}); what it reads of them is not known",
     )
+    HOOK_ACTS = "hook_acts", "has a new hook that may take data to where no model is"
+    NAMES_RELATIONS = (
+        "names_relations",
+        "macro {name} names relations, and is another one; where they are for other targets is not known",
+    )
+    MAY_PASS_ON = (
+        "may_pass_on",
+        "cannot be analysed, and may pass on {name}.{column}, which is {pii}: {because}",
+    )
+    READS_LESS = (
+        "reads_less",
+        "it says that it reads less than on base; whether it does is not known here",
+    )
     DISABLED_HERE = "disabled_here", "it is new and disabled here, so that it is not judged"
     POLICY_LEVEL = "policy_level", "rule {rule} goes from {was} to {now}"
     POLICY_ABOVE = "policy_above", "rule {rule} begins above {now}, not above {was}"

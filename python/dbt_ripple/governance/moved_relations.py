@@ -3,11 +3,12 @@
 Readers outside of the project look for a relation by its database, schema and name, whatever dbt
 calls the node. Base and head may be compiled for two targets, so what a target makes of all relations
 is no move: a node moved if its own config says so, or if it is somewhere else than the other relations
-of its schema are.
+of its schema are. Where both were compiled for one target, whatever is somewhere else has moved.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
@@ -18,6 +19,7 @@ from dbt_ripple.artifacts.project import version_text
 
 _RELATIONS: Final = ("model", "seed", "snapshot")
 _PLACE: Final = ("database", "schema", "alias")
+_IN_FILE: Final = re.compile(r"\b((?:target_)?(?:alias|database|schema))\s*=\s*([^,)\n]+)")
 _Place = tuple[str, str, str]
 
 
@@ -56,6 +58,8 @@ class MovedRelations:
 
     def __init__(self, base: Project, head: Project) -> None:
         self._base, self._head = base, head
+        # Compiled at one time for one target: what is somewhere else, moved, however many there are.
+        self._same_environment = base.same_environment and head.same_environment
 
     def place(self, node: Node) -> str:
         """Where a relation is, as a reader would write it."""
@@ -102,6 +106,8 @@ class MovedRelations:
     @cached_property
     def _names_differ(self) -> bool:
         """Whether most relations have another name, so that the target decides it."""
+        if self._same_environment:
+            return False
         pairs = [(then.alias, now.alias) for then, now in self._not_told_otherwise()]
         return 2 * sum(was != is_ for was, is_ in pairs) > len(pairs)
 
@@ -115,6 +121,8 @@ class MovedRelations:
     @cached_property
     def _schemas(self) -> dict[tuple[str, str], tuple[str, str]]:
         """Where head has the relations of each of base's schemas: most of those that stayed."""
+        if self._same_environment:
+            return {}
         votes: dict[tuple[str, str], Counter[tuple[str, str]]] = {}
         for then, now in self._not_told_otherwise():
             votes.setdefault(_resolved(then)[:2], Counter())[_resolved(now)[:2]] += 1
@@ -138,16 +146,25 @@ def _configured(node: Node) -> _Place:
     version = "" if node.version is None else f"_v{version_text(node.version)}"
     name = config.get("alias") or f"{node.name}{version}"
     return (
-        str(config.get("database") or "").lower(),
-        str(config.get("schema") or "").lower(),
+        str(config.get("target_database") or config.get("database") or "").lower(),
+        str(config.get("target_schema") or config.get("schema") or "").lower(),
         str(name).lower(),
     )
 
 
 def _told(then: Node, now: Node) -> _Place:
     """What head says of the place; as on base where only the target makes another of the same text."""
-    before, after = then.unrendered_config, now.unrendered_config
-    return tuple(  # type: ignore[return-value]
-        was if before.get(key) is not None and before.get(key) == after.get(key) else is_
-        for key, was, is_ in zip(_PLACE, _configured(then), _configured(now), strict=True)
-    )
+    place = zip(_PLACE, _configured(then), _configured(now), strict=True)
+    return tuple(was if _same_text(key, then, now) else is_ for key, was, is_ in place)  # type: ignore[return-value]
+
+
+def _same_text(key: str, then: Node, now: Node) -> bool:
+    """Whether both sides say a part of the place in the same words, and at all."""
+    texts = []
+    for node in (then, now):
+        # What stands in the file itself comes first, and is rendered in the config of the manifest.
+        in_file = _IN_FILE.findall(node.raw_code) if "config" in node.raw_code else []
+        said = [value.strip() for name, value in in_file if name.removeprefix("target_") == key]
+        written = node.unrendered_config.get(f"target_{key}", node.unrendered_config.get(key))
+        texts.append(said or ([str(written)] if written is not None else []))
+    return texts[0] == texts[1] != []

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dbt_ripple.artifacts import Column, Node, Project, declassified, is_public
+from dbt_ripple.artifacts import Column, Node, Project, declassified, is_public, referenced_columns
 from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.contracts import Breach, on_base
 from dbt_ripple.graph.column_edges import value_edges
@@ -46,6 +46,8 @@ def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
     What base tags and head does not is a finding, and counts as on base in this change: whoever takes a
     tag away does not judge what it was there for. So does what base calls public.
     """
+    for unique_id in _reading_less(sides):
+        yield Breach("pii_tag_removed", unique_id, None, Code.READS_LESS())
     removed = _removed_tags(sides)
     sides = sides._replace(head=_with_tags_of_base(sides, removed))
     data = PersonalData(sides.head, sides.head_analysis)
@@ -55,6 +57,7 @@ def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
                 reason = Code.PII_TAG_REMOVED(pii=tag.pii)
                 yield Breach("pii_tag_removed", unique_id, tag.column, reason)
     yield from _declassified(sides, data.columns)
+    yield from _may_pass_on(sides, data.columns)
     findings = _pii(sides.head, data.columns, sides.own)
     if not findings:
         return
@@ -171,6 +174,17 @@ def _columns_of(sides: Sides, unique_id: str) -> Collection[str]:
     return column_names(node, analysed, listed) if node is not None else ()
 
 
+def _reading_less(sides: Sides) -> Iterator[str]:
+    """Public consumers that are said to read less of what holds personal data than on base."""
+    for unique_id, then in sides.base.nodes.items():
+        now = sides.head.nodes.get(unique_id)
+        if then.resource_type != "exposure" or now is None or not is_public(then):
+            continue
+        before, after = referenced_columns(then), referenced_columns(now)
+        if after is not None and (before is None or not {*before} <= {*after}):
+            yield unique_id
+
+
 def _with_tags_of_base(sides: Sides, removed: dict[str, list[_Tag]]) -> Project:
     """Head with the tags that base has, too, and public what is so on base."""
     head = sides.head
@@ -194,6 +208,36 @@ def _with_tags_of_base(sides: Sides, removed: dict[str, list[_Tag]]) -> Project:
             meta = {**hidden.meta, "public": True}
             nodes[unique_id] = msgspec.structs.replace(hidden, meta=meta)
     return head.having(nodes={**head.nodes, **nodes}) if nodes else head
+
+
+def _may_pass_on(sides: Sides, columns: Iterable[PiiColumn]) -> Iterator[Breach]:
+    """Nodes that cannot be analysed, of which no column is known, below personal data."""
+    held: dict[str, PiiColumn] = {}
+    for pii in columns:
+        if pii.origin != "declassified":
+            held.setdefault(pii.unique_id, pii)
+    for unique_id, node in sides.head.nodes.items():
+        analysed = sides.head_analysis.nodes.get(unique_id)
+        if (
+            node.package_name not in sides.own
+            or node.resource_type not in BUILT
+            or analysed is None
+            or not analysed.is_unanalysed
+            or unique_id in held
+            or column_names(node, analysed, sides.head.catalog.get(unique_id, ()))
+        ):
+            continue
+        above = [held[u] for u in sides.head.parents.get(unique_id, ()) if u in held]
+        if not above:
+            continue
+        before = sides.base_analysis.nodes.get(unique_id)
+        old = before is not None and before.is_unanalysed and unique_id in sides.base.nodes
+        because = analysed.reason or Code.NO_REASON_GIVEN()
+        name = sides.head.nodes[above[0].unique_id].display_name
+        column, kind = above[0].column, above[0].pii
+        reason = Code.MAY_PASS_ON(name=name, column=column, pii=kind, because=because)
+        rule = "pii_exposed" if is_public(node) else "pii_untagged"
+        yield Breach(rule, unique_id, None, on_base(reason, old), old=old, mild=True)
 
 
 def _declassified(sides: Sides, columns: Iterable[PiiColumn]) -> Iterator[Breach]:

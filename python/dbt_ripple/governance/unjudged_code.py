@@ -13,9 +13,10 @@ from typing import Final
 
 from jinja2 import nodes
 
-from dbt_ripple.artifacts import Node, is_own
+from dbt_ripple.artifacts import Node, Project, is_own
 from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.contracts import Breach
+from dbt_ripple.graph.config_fingerprints import NAMING
 from dbt_ripple.jinja.text import tree_of
 from dbt_ripple.reasons import Code
 
@@ -27,6 +28,11 @@ _PRINTED: Final = frozenset({"target", "var"})
 """Of these it is usual to print the value: a schema, a date."""
 _CODE: Final = frozenset({"model", "operation", "seed", "snapshot"})
 _HOOKS: Final = ("pre-hook", "post-hook", "pre_hook", "post_hook")
+_WORDS: Final = re.compile(r"\w+")
+_ACTS: Final = re.compile(
+    r"\b(?:call|copy|create|exec|execute|export|insert|load|merge|put|unload|update)\b", re.I
+)
+"""Words of statements that may take data to where no node is."""
 _COMMENT: Final = re.compile(r"'(?:[^']|'')*'|(--[^\n]*|/\*.*?\*/)", re.S)
 _BY_TEXT: Final = re.compile(
     r"""\b(query_table | query | identifier | dblink\w* | external_query | openquery | openrowset
@@ -57,6 +63,9 @@ def unjudged_breaches(comparison: Comparison) -> Iterator[Breach]:
         if names:
             reason = Code.DECIDED_BY_CONTEXT(names=sorted(names))
             yield Breach("unjudged_code", unique_id, None, reason)
+        acting = [hook for hook in _hooks(node) if _acts(hook, head)]
+        if any(hook not in (_hooks(then) if then is not None else ()) for hook in acting):
+            yield Breach("unjudged_code", unique_id, None, Code.HOOK_ACTS())
         new = _by_text(node) - (_by_text(then) if then is not None else set())
         if new:
             reason = Code.READS_BY_TEXT(functions=sorted(new))
@@ -67,6 +76,8 @@ def unjudged_breaches(comparison: Comparison) -> Iterator[Breach]:
         earlier = base.macros.get(unique_id)
         if earlier is not None and earlier.macro_sql == macro.macro_sql:
             continue
+        if NAMING.search(macro.name):
+            yield Breach("unjudged_code", None, None, Code.NAMES_RELATIONS(name=macro.name))
         known = {d for d, _ in _decisions(earlier.macro_sql)} if earlier is not None else set()
         names = set().union(*(of for d, of in _decisions(macro.macro_sql) if d not in known))
         if names:
@@ -80,15 +91,35 @@ def unjudged_breaches(comparison: Comparison) -> Iterator[Breach]:
             yield Breach("unjudged_code", unique_id, None, Code.DISABLED_HERE())
 
 
-def _texts(node: Node) -> list[str]:
-    """What Jinja is rendered of a node: its code, its hooks and its config."""
-    texts = [] if node.is_python else [node.raw_code]
+def _hooks(node: Node) -> list[str]:
+    """The texts of its hooks, and of what it is where it is one of a run."""
+    texts = [node.raw_code] if node.resource_type == "operation" else []
     for key in _HOOKS:
         hooks = node.config.get(key)
         for hook in hooks if isinstance(hooks, list) else [hooks]:
             text = hook.get("sql") if isinstance(hook, dict) else hook
             texts += [text] if isinstance(text, str) else []
-    return texts + [str(value) for value in node.unrendered_config.values() if "{" in str(value)]
+    return texts
+
+
+def _acts(hook: str, project: Project) -> bool:
+    """Whether a hook may take data to where no node is, by its words or those of the project's macros."""
+    texts = [hook]
+    for package in (project.name, *project.local_packages):
+        for name in set(_WORDS.findall(hook)):
+            macro = project.macros.get(f"macro.{package}.{name}")
+            texts += [macro.macro_sql] if macro is not None else []
+    return any(_ACTS.search(_COMMENT.sub(lambda m: " " if m[1] else m[0], text)) for text in texts)
+
+
+def _texts(node: Node) -> list[str]:
+    """What Jinja is rendered of a node: its code, its hooks and its config."""
+    texts = [] if node.is_python else [node.raw_code]
+    return (
+        texts
+        + _hooks(node)
+        + [str(value) for value in node.unrendered_config.values() if "{" in str(value)]
+    )
 
 
 def _decisions(text: str) -> Iterator[tuple[str, set[str]]]:
@@ -103,28 +134,41 @@ def _decisions(text: str) -> Iterator[tuple[str, set[str]]]:
         assert isinstance(branch, (nodes.If, nodes.CondExpr))
         names = _names_in(branch.test)
         if names:
-            seen.update(id(name) for name in branch.test.find_all(nodes.Name))
-            seen.add(id(branch.test))
+            seen.update(
+                id(name) for name in (*_names(branch.test), *branch.test.find_all(nodes.Name))
+            )
             yield repr(branch), names
-    printed = {
-        id(_begin(expression))
-        for output in tree.find_all(nodes.Output)
-        for expression in output.nodes
-    }
+    for output in tree.find_all(nodes.Output):
+        for expression in output.nodes:
+            first = _begin(expression)
+            found = {
+                name.name
+                for name in (*_names(expression), *expression.find_all(nodes.Name))
+                if name.name in _CONTEXT
+                and id(name) not in seen
+                and not (name is first and name.name in _PRINTED)
+            }
+            seen.update(
+                id(name) for name in (*_names(expression), *expression.find_all(nodes.Name))
+            )
+            if found:
+                yield repr(expression), found
+    # What is set by one decides wherever it is used.
     others = {
         name.name
         for name in tree.find_all(nodes.Name)
-        if name.name in _CONTEXT
-        and id(name) not in seen
-        and not (id(name) in printed and name.name in _PRINTED)
+        if name.name in _CONTEXT and id(name) not in seen
     }
     if others:
         yield repr(tree), others
 
 
+def _names(expression: nodes.Node) -> list[nodes.Name]:
+    return [expression] if isinstance(expression, nodes.Name) else []
+
+
 def _names_in(test: nodes.Node) -> set[str]:
-    of_test = [test] if isinstance(test, nodes.Name) else []
-    return {name.name for name in (*of_test, *test.find_all(nodes.Name))} & _CONTEXT
+    return {name.name for name in (*_names(test), *test.find_all(nodes.Name))} & _CONTEXT
 
 
 def _begin(expression: nodes.Node) -> nodes.Node:

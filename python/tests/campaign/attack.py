@@ -153,8 +153,12 @@ def moved(node: Node, **place: Any) -> Node:
     database = place.get("database", node.database)
     return replace(
         node,
-        config=config, unrendered_config=unrendered, schema=schema, alias=alias,
-        database=database, relation_name=f'"{database}"."{schema}"."{alias}"',
+        config=config,
+        unrendered_config=unrendered,
+        schema=schema,
+        alias=alias,
+        database=database,
+        relation_name=f'"{database}"."{schema}"."{alias}"',
     )
 
 
@@ -222,9 +226,14 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         sql = f"select {q(world.secret)} as harmless from {world.hidden.relation_name}"
         between = replace(
             world.hidden,
-            unique_id=f"model.{world.hidden.package_name}.between", name="between",
-            alias="between", relation_name='"x"."between"', columns={}, raw_code=sql,
-            compiled_code=sql, depends_on=DependsOn(nodes=[world.hidden.unique_id]),
+            unique_id=f"model.{world.hidden.package_name}.between",
+            name="between",
+            alias="between",
+            relation_name='"x"."between"',
+            columns={},
+            raw_code=sql,
+            compiled_code=sql,
+            depends_on=DependsOn(nodes=[world.hidden.unique_id]),
         )
         more = ', (select max(b.harmless) from "x"."between" as b) as leaked'
         made = select(world, world.columns, more)
@@ -237,8 +246,11 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
 
     def masked_by_function(world: World) -> Project:
         function = Node(
-            unique_id="function.x.hide", name="hide", resource_type="function",
-            package_name=world.project.name, meta={"masking": True},
+            unique_id="function.x.hide",
+            name="hide",
+            resource_type="function",
+            package_name=world.project.name,
+            meta={"masking": True},
         )
         head = world.having(leaking(world, "max(hide(h.{}))"), function)
         return head.having(masking=base_masks(world.project, head))
@@ -339,9 +351,15 @@ def harmless() -> dict[str, Callable[[World], Made | Project]]:
         sql = f"select {q(world.column)} from {world.shown.relation_name}"
         made = replace(
             world.shown,
-            unique_id=f"model.{world.shown.package_name}.newer", name="newer", alias="newer",
-            relation_name='"x"."newer"', raw_code=sql, compiled_code=sql, access=None,
-            meta={}, depends_on=DependsOn(nodes=[world.shown.unique_id]),
+            unique_id=f"model.{world.shown.package_name}.newer",
+            name="newer",
+            alias="newer",
+            relation_name='"x"."newer"',
+            raw_code=sql,
+            compiled_code=sql,
+            access=None,
+            meta={},
+            depends_on=DependsOn(nodes=[world.shown.unique_id]),
         )
         return world.having(made)
 

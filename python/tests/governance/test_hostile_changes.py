@@ -458,6 +458,17 @@ def test_the_branch_counts_and_not_only_its_condition() -> None:
     assert found(judged(of("email"), of("name"))) == {("unjudged_code", "warn", SHOWN, None)}
 
 
+def test_what_decides_and_is_as_it_was_is_not_said() -> None:
+    def of(more: str) -> Project:
+        code = (
+            "{{ config(enabled=(target.type == 'duckdb' or env_var('A', '') == 'b')) }} select id"
+        )
+        return side(customers(PLAIN, raw=f"{code}, name, city {more}"))
+
+    assert judged(of("-- a word"), of("")).decision == "APPROVED"
+    assert judged(of("{{ pick(target.name) }}"), of("")).decision == "CAUTION"
+
+
 def test_hooks_config_and_macros_are_code_too() -> None:
     hook = {"sql": f"grant select on {{{{ this }}}} to x {THERE}", "transaction": True}
     hooked = customers(config={"materialized": "table", "post-hook": [hook]})
@@ -602,3 +613,102 @@ def test_the_command_takes_the_rules_that_lie_beside_the_artifacts_of_base(
     _, out, err = command("gate", "--state", "prod")
     assert "reader_broken" in out and "rules of this change" not in err
     assert "rule reader_broken goes from block to off" in out
+
+
+# --- hooks, names, and what cannot be read ---------------------------------------------------------
+
+
+def hooked(*texts: str, **more: Any) -> Project:
+    hooks = [{"sql": text, "transaction": True} for text in texts]
+    return side(customers(config={"materialized": "table", "post-hook": hooks}), **more)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("create table public_leak as select email from s.stg", True),
+        ("copy {{ this }} to 's3://elsewhere'", True),
+        ("grant select on {{ this }} to reporter", False),
+        ("comment on table {{ this }} is 'x'", False),
+        ("-- create it later\nanalyze {{ this }}", False),
+        ("{{ archive(this) }}", True),
+        ("{{ say(this) }}", False),
+    ],
+)
+def test_a_hook_that_may_take_data_away_is_said(text: str, said: bool) -> None:
+    macros = [
+        macro("macro.p.archive", "{% macro archive(t) %}create table x as select 1{% endmacro %}"),
+        macro("macro.p.say", "{% macro say(t) %}select 1{% endmacro %}"),
+    ]
+    report = judged(hooked(text, macros=macros), side(macros=macros))
+    assert (("unjudged_code", "warn", SHOWN, None) in found(report)) == said
+    again = judged(hooked(text, macros=macros), hooked(text, macros=macros))
+    assert again.decision == "APPROVED"
+
+
+def test_who_names_relations_otherwise_is_asked_where_they_are() -> None:
+    naming = "macro.p.generate_schema_name"
+    one, other = (
+        [macro(naming, f"{{% macro generate_schema_name(a, b) %}}{name}{{% endmacro %}}")]
+        for name in ("a", "b")
+    )
+    report = judged(side(macros=other), side(macros=one))
+    assert found(report) == {("unjudged_code", "warn", None, None)}
+
+
+def test_for_one_target_all_that_is_elsewhere_has_moved() -> None:
+    def elsewhere(made: Node) -> Node:
+        return replace(made, schema="x", relation_name=f"`x`.`{made.name}`")
+
+    head = side(elsewhere(stg()), elsewhere(customers("select id, name, city from `x`.`stg`")))
+    assert judged(head).decision == "APPROVED"
+    both = head.having(same_environment=True), side().having(same_environment=True)
+    assert ("column_removed", "block", SHOWN, None) in found(judged(*both))
+
+
+def test_the_same_words_in_the_file_are_the_same_place() -> None:
+    raw_code = "{{ config(schema=target.name ~ '_x') }} select id, name, city from s.stg"
+    base, head = (
+        side(
+            replace(
+                customers(raw=raw_code, unrendered={"schema": schema}),
+                schema=f"s_{schema}",
+                relation_name=f"`s_{schema}`.`customers`",
+                config={"materialized": "table", "schema": schema},
+            )
+        )
+        for schema in ("prod_x", "ci_x")
+    )
+    assert judged(head, base).decision == "APPROVED"
+    other = customers(raw=raw_code.replace("_x", "_y"), unrendered={"schema": "ci_y"})
+    other = replace(other, config={"materialized": "table", "schema": "ci_y"})
+    assert ("column_removed", "block", SHOWN, None) in found(judged(side(other), base))
+
+
+def test_what_cannot_be_analysed_may_pass_personal_data_on() -> None:
+    sql = "select columns('ema.*') from `s`.`stg`"
+    private = {"access": None}
+    head = side(customers(sql, **private))
+    report = judged(head, side(customers(**private)))
+    assert ("pii_exposed", "warn", SHOWN, None) in found(report)
+    assert judged(head, head).decision == "APPROVED"
+    untagged = [raw({}), stg(kinds={})]
+    report = judged(
+        side(*untagged, customers(sql, **private)), side(*untagged, customers(**private))
+    )
+    assert "pii_exposed" not in {f.rule for f in report.findings}
+
+
+def test_a_public_consumer_that_says_it_reads_less() -> None:
+    def board(*columns: str) -> Node:
+        meta = {"public": True, "referenced_columns": [*columns]} if columns else {"public": True}
+        return node("exposure.p.board", None, SHOWN, meta=meta)
+
+    for before, after, said in (
+        (board(), board("id"), True),
+        (board("id", "name"), board("id"), True),
+        (board("id"), board("id", "name"), False),
+        (board("id"), board(), False),
+    ):
+        report = judged(side(after), side(before))
+        assert (("pii_tag_removed", "warn", "exposure.p.board", None) in found(report)) == said
