@@ -52,6 +52,7 @@ class Expressions(AggregatesAndWindows, Operators, Subqueries):
         super().__init__(dialect)
         self.masking_names, self.by_class, self.handlers = _masking(frozenset(masking))
         self.by_name = _by_name(dialect, frozenset(masking))
+        self.listed_masks = frozenset(name.rpartition(".")[2].lower() for name in masking)
 
     def typed(self, node: Any, kind: int) -> Expr:
         """A call of a function sqlglot knows: its name on this engine decides what it does."""

@@ -92,6 +92,7 @@ class ExpressionWalk:
     """What every handler of an expression needs; `flow.lowering.expressions` adds the handlers."""
 
     masking_names: frozenset[str]
+    listed_masks: frozenset[str]
     by_class: dict[type[Any], Rule]
     handlers: dict[type[Any], Rule]
     by_name: dict[tuple[type[Any], str | None], Rule]
