@@ -71,6 +71,10 @@ class QueryLinker(Protocol):
     """Where the name of a relation as a value its row is found (`flow.alias_resolution`)."""
     correlated: int
     """How often a query has read a column of one around it."""
+    opaque_names: Collection[str]
+    """Names that are nowhere, and that are taken to mean anything."""
+    all_read: Sequence[Relation]
+    """Where there are such names, all the relations that the query reads."""
 
     def miss(self, name: str, problem: NameProblem = NameProblem.ABSENT) -> None:
         """Note a name that is nowhere, or in two places, and how that came (`Linked.how`)."""
@@ -397,11 +401,11 @@ class Env:
                 if farther is not None and self.linker.looks_farther:
                     return farther
                 is_of_table = type(source.rel) is Table
+                name = f"{source.alias}.{ref.name}" if source.alias else ref.name
                 self.linker.miss(
-                    f"{source.alias}.{ref.name}" if source.alias else ref.name,
-                    NameProblem.ABSENT_IN_TABLE if is_of_table else NameProblem.ABSENT,
+                    name, NameProblem.ABSENT_IN_TABLE if is_of_table else NameProblem.ABSENT
                 )
-                lost = self.lost(ref, [(env, ref.source, ref.up)])
+                lost = self.lost(ref, [(env, ref.source, ref.up)], name)
                 return lost if farther is None else combine([lost, farther])
             if env.joining:
                 env.note_left_side(ref.source, ref.name)
@@ -470,7 +474,7 @@ class Env:
             everywhere.extend((env_, i, up) for i in range(len(env_.sources)))
             env_ = env_.parent
             up += 1
-        lost = self.lost(ref, everywhere)
+        lost = self.lost(ref, everywhere, ref.name)
         alias = self.any_alias(ref)
         return lost if alias is None else combine([lost, alias])
 
@@ -518,10 +522,10 @@ class Env:
     def lost_in(self, key: str, sources: list[int]) -> Column:
         """A column that none of these sources of the scope has."""
         ref = Ref(0, -1, key, key)
-        return self.lost(ref, [(self, i, 0) for i in sources])
+        return self.lost(ref, [(self, i, 0) for i in sources], key)
 
-    def lost(self, ref: Ref, where: list[tuple[Env, int, int]]) -> Column:
-        """A name nobody has: it may be what any of these sources would have had."""
+    def lost(self, ref: Ref, where: list[tuple[Env, int, int]], name: str) -> Column:
+        """A name nobody has: it may be what any of these sources would have had, or anything."""
         columns: list[Column] = []
         for env, source, up in where:
             relation = env.relations[source]
@@ -530,12 +534,17 @@ class Env:
                 if column is not None:
                     columns.append(outer(env.wrap(source, column), up))
         missing = digest(b"missing", ref.key.encode())
-        if is_hidden(ref.name):  # a hidden column, as the number of a row: it is made of the rows
+        deps: Deps = {}
+        if name in self.linker.opaque_names:
+            for relation in self.linker.all_read:
+                merge(deps, relation.whole(TRANSFORMATION))
+                missing = digest(missing, relation.all_fp(), relation.rows.ordered_fp)
+        elif is_hidden(ref.name):  # a hidden column, as the number of a row: it is made of the rows
             relations = [env.relations[source] for env, source, _ in where]
             missing = digest(
                 missing, *(r.rows.fp + r.rows.order for r in relations if r is not None)
             )
-        return combine([(missing, NOTHING), *columns]) if columns else (missing, NOTHING)
+        return combine([(missing, deps), *columns]) if columns else (missing, deps)
 
     def _farther(self, env: Env, source: Source, ref: Ref) -> tuple[Column | None, int]:
         """`a.b` where the nearest source a has no column b, but one of a query around has.

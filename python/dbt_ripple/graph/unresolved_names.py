@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.engine_checks import IsRefused, NameProblem, name_is_refused, refuses, worst
@@ -12,30 +12,47 @@ from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.relations import RELATIONS
 
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linking.linker import Linker
+
 _STORED: Final = frozenset({"table", "incremental", "seed", "snapshot"})
 
 
-class ProjectLinker(Protocol):
-    """Where the relations of a project are linked."""
+class OpaqueNames(NamedTuple):
+    """Names of a query that cannot be found, though its engine is not known to do without them.
 
-    project: Project
-    dialect: str
+    Attributes:
+        names: as `Linked.missing` has them; those that its engine certainly accepts are not among them.
+        query: the query, in which each of these names may mean anything.
+        everywhere: whether that is not enough: what is wrong is not that a name is nowhere, so any part of
+            the query may mean something else than it seems to.
+    """
 
-    def table(self, reader: str, key: str, name: str) -> Relation:
-        """The relation behind a name in `reader`'s query."""
+    names: list[str]
+    query: Linked
+    everywhere: bool
 
 
-def unresolved_names(linker: ProjectLinker, unique_id: str, node: Node) -> list[str]:
-    """The names that a query cannot find, without those that its engine accepts."""
-    lowered, _ = without_words(node.compiled_code or "", linker.dialect, unsure=False)
-    if lowered.rel is None:
-        return []
-    looked_into = checked(lowered, linker.dialect, surely=False)
-    linked = link(looked_into, lambda k, n: linker.table(unique_id, k, n), linker.dialect)
+def opaque_names(linker: Linker, unique_id: str, node: Node, query: Linked) -> OpaqueNames:
+    """The names of a query, as linked, that cannot be followed."""
+    sql, dialect = node.compiled_code or "", linker.dialect
+
+    def table(key: str, name: str) -> Relation:
+        return linker.table(unique_id, key, name)
+
+    lowered = without_words(sql, dialect, unsure=False)[0] if query.missing else None
+    if lowered is None or lowered.rel is None:
+        return OpaqueNames([], query, False)
+    linked = link(checked(lowered, dialect, surely=False), table, dialect)
     stored = reads_stored(linker.project, unique_id)
-    return [
-        n for n in linked.missing if engine_refuses(linked, n, linker.dialect, stored) is not False
-    ]
+    names = [n for n in linked.missing if engine_refuses(linked, n, dialect, stored) is not False]
+    if not names:
+        return OpaqueNames([], query, False)
+    again = link(linker.queries.lowered(sql), table, dialect, opaque_names=names)
+    again.called = query.called
+    return OpaqueNames(
+        names, again, any(not p.is_of_name for name in names for p in linked.problems[name])
+    )
 
 
 def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, bool]:
