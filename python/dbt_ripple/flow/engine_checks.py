@@ -17,6 +17,10 @@ IsRefused = bool | None
 """Whether an engine refuses a query for something in it; None where that is not known."""
 
 
+EXECUTED: Final = frozenset({"databricks", "duckdb", "spark", "sqlite"})
+"""Dialects whose rules for names tests execute: only of these is it said that they refuse a name."""
+
+
 class NameProblem(Enum):
     """Why linking could not take a name, or a position, for a column."""
 

@@ -31,7 +31,7 @@ from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.hypothetical import BuiltElsewhere, HypotheticalChange, Supposed
-from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode
 from dbt_ripple.graph.linking.project_context import ProjectContext
@@ -41,7 +41,7 @@ from dbt_ripple.graph.relations import RELATIONS, LinkedNode, why_unreadable
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import engine_refuses, reads_stored, without_words
 from dbt_ripple.jinja.text import branches, normalised
-from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.reasons import Code, Reason, names_missing
 
 RUNS_ITS_QUERY: Final = frozenset(
     "table view incremental materialized_view streaming_table dynamic_table snapshot test".split()
@@ -52,6 +52,7 @@ _ONLY_ITS_QUERY: Final = frozenset({"table", "view", "ephemeral"})
 _USED_WRONGLY: Final = frozenset(
     {NameProblem.AGGREGATE_AS_KEY, NameProblem.HIDDEN, NameProblem.NOT_A_KEY}
 )
+_RAN: Final = frozenset({"fail", "pass", "success", "warn"})
 _WORD: Final = re.compile(r"\w+")
 _MAY_ADD_COLUMNS: Final = frozenset(
     """
@@ -283,7 +284,8 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
     """Decide which relations and tests are broken by a name that they cannot find.
 
     Each is *broken* where its engine certainly refuses it, and *opaque*, as it may not build, where that
-    is not known. Fingerprints stay as they are.
+    is not known. One that was built is opaque: it is us who cannot follow the name. Fingerprints stay as
+    they are.
     """
     project = linker.project
     judged = [
@@ -294,13 +296,43 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
     if not judged:
         return
     certain = BrokenNodeFinder(linker.context, believed(project), cache, linker.hypothetical)
+    built = set() if linker.hypothetical else ran(project)
     for analysed in judged:
-        if names := certain.of_own_text(analysed.unique_id):
+        if analysed.unique_id in built:
+            analysed.status, analysed.reason = "opaque", cannot_follow(analysed)
+        elif names := certain.of_own_text(analysed.unique_id):
             analysed.reason = Code.CANNOT_FIND(names=names)
         else:
             analysed.status = "opaque"
-            assert analysed.reason is not None  # every broken node has one
-            analysed.reason = Code.MAY_NOT_BUILD(because=analysed.reason)
+            analysed.reason = Code.MAY_NOT_BUILD(because=cannot_follow(analysed))
+
+
+def cannot_follow(analysed: NodeAnalysis) -> Reason:
+    """The reason of a node with names that we cannot find, and that its engine may know."""
+    return Code.CANNOT_FOLLOW(names=names_missing(analysed.reason))
+
+
+NOT_FOUND: Final = frozenset({Code.CANNOT_FIND, Code.CANNOT_FOLLOW, Code.MAY_NOT_BUILD})
+"""Reasons of a node with names that cannot be found."""
+
+
+def judged_by_builds(analysis: Analysis) -> bool:
+    """Whether the results of a run may have decided, or may later, what is broken."""
+    return any(
+        seen.reason is not None and seen.reason.code in NOT_FOUND
+        for seen in (*analysis.nodes.values(), *analysis.tests.values())
+    )
+
+
+def ran(project: Project) -> set[str]:
+    """The nodes and tests whose query, as the manifest has it, an engine has accepted."""
+    invocation = project.metadata.invocation_id
+    return {
+        result.unique_id
+        for result in project.executed
+        if result.status in _RAN
+        and not (invocation and result.invocation_id and result.invocation_id != invocation)
+    }
 
 
 def missing_without(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.flow.engine_checks import IsRefused, NameProblem, name_is_refused, refuses, worst
+from dbt_ripple.flow.engine_checks import (
+    EXECUTED,
+    IsRefused,
+    NameProblem,
+    name_is_refused,
+    refuses,
+    worst,
+)
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.relation import Relation
@@ -75,14 +82,18 @@ def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, boo
 
 
 def engine_refuses(linked: Linked, name: str, dialect: str, stored: bool) -> IsRefused:
-    """Whether the engine refuses a query for a name that linking could not find."""
+    """Whether the engine refuses a query for a name that linking could not find.
+
+    An engine that was not asked is never taken to refuse it for sure: our rules may be wrong.
+    """
     answers = []
     for problem in linked.problems[name]:
         of_place = refuses(problem, dialect)
         in_table = stored and problem is NameProblem.ABSENT_IN_TABLE
         of_name = name_is_refused(name, dialect, in_table) if problem.is_of_name else True
         answers.append(False if False in (of_place, of_name) else of_place and of_name)
-    return worst(answers)
+    answer = worst(answers)
+    return None if answer and dialect not in EXECUTED else answer
 
 
 def reads_stored(project: Project, unique_id: str) -> bool:
