@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dbt_ripple.flow.alias_resolution import EITHER, KEY_FIRST, SOURCE, SOURCE_FIRST
+from dbt_ripple.flow.alias_resolution import (
+    EITHER,
+    KEY_FIRST,
+    NEARER_STRUCT,
+    SOURCE,
+    SOURCE_FIRST,
+)
 from dbt_ripple.flow.engine_checks import NameProblem, is_hidden
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest, hashed
 from dbt_ripple.flow.identifiers import MADE_UP
@@ -390,6 +396,9 @@ class Env:
                 assert env.parent is not None
                 env = env.parent
             column = env.column(ref.source, ref.key, ref.name)
+            nearer, is_struct = self._nearer_structs(ref, env) if ref.up else ([], False)
+            if nearer and (is_struct or column is None):
+                return combine(nearer)
             if not env.visible[ref.source]:  # the right side of a semi join
                 self.linker.miss(f"{env.sources[ref.source].alias}.{ref.name}", NameProblem.HIDDEN)
             if column is None:
@@ -409,7 +418,7 @@ class Env:
                 return lost if farther is None else combine([lost, farther])
             if env.joining:
                 env.note_left_side(ref.source, ref.name)
-            return self.around(column, ref.up)
+            return combine([self.around(column, ref.up), *nearer])
         rule = ref.rule
         if rule == KEY_FIRST:
             key = self.grouping_key(ref)
@@ -560,6 +569,30 @@ class Env:
                     if column is not None:
                         return outer(column, up), up
         return None, 0
+
+    def _nearer_structs(self, ref: Ref, env: Env) -> tuple[list[Column], bool]:
+        """`a.b` where `a` is a relation of the query around `env`: columns `a` of the queries in between.
+
+        And whether one of them certainly is a struct with such a field, and the engine takes it.
+        """
+        alias = env.sources[ref.source].alias
+        columns: list[Column] = []
+        between = self
+        for up in range(ref.up if alias is not None else 0):
+            for i, relation in enumerate(between.relations):
+                column = between.listed_column(i, alias or "", meant=False)
+                if column is None or relation is None or not between.visible[i]:
+                    continue
+                field = outer(field_of(column, ref.key), up)
+                fields = relation.fields.get(alias or "") or ()
+                if self.linker.dialect in NEARER_STRUCT and any(
+                    n.lower() == ref.key for n, _ in fields
+                ):
+                    return [*columns, field], not columns
+                columns.append(field)
+            assert between.parent is not None
+            between = between.parent
+        return columns, False
 
     def _struct_named(self, env: Env, source: Source, ref: Ref) -> Column | None:
         """`a.b` where the source a has no column b, but some source has a struct column a."""

@@ -69,7 +69,7 @@ class ColumnReferences(ExpressionWalk):
         this.parent = None
         name = this.args["this"]
         key = self.read[id(this)] = lowered[name]
-        if self.keeps_case:
+        if self.keeps_case or not name.isascii():
             key = self.fold(this)
         if source < 0 and (scope.shown or key in scope.aliases):
             return self.ref(0, -1, key, name)

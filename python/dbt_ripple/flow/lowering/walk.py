@@ -128,11 +128,12 @@ class ExpressionWalk:
         if type(node) is exp.Identifier:
             node.parent = None  # see `cut_parents`
             args = node.args
-            key = self.read[id(node)] = lowered[args["this"]]
-            if self.keeps_case and args.get("quoted"):
-                return fold(args["this"], True, self.dialect)
+            name = args["this"]
+            key = self.read[id(node)] = lowered[name]
+            if (self.keeps_case and args.get("quoted")) or not name.isascii():
+                return fold(name, bool(args.get("quoted")), self.dialect)
             return key
-        return lowered[node if isinstance(node, str) else node.name]
+        return fold(node if isinstance(node, str) else node.name, False, self.dialect)
 
     def spelled(self, node: Any) -> bytes:
         """A name that is data: the key of a struct or of JSON, in the case the engine keeps."""

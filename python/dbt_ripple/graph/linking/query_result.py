@@ -125,9 +125,9 @@ class QueryResult:
         elif made_up and len(listed) == len(self.columns):
             # Of a name that the engine makes up, or tells apart, the warehouse knows better.
             for i, (in_warehouse, c) in enumerate(zip(listed, self.columns, strict=True)):
-                is_sure = c.key.isidentifier() and keys.count(c.key) == 1
-                name = c.name if is_sure else in_warehouse.name
-                self.columns[i] = OutputColumn(name, fold_stored(name, dialect), c.fp, c.deps)
+                if keys.count(c.key) > 1 or not c.key.removeprefix('"').isidentifier():
+                    name = in_warehouse.name
+                    self.columns[i] = OutputColumn(name, fold_stored(name, dialect), c.fp, c.deps)
         if self.query.unknown and self.status == "analysed" and not listed:
             self.status, self.reason = "opaque", self.query.unknown
 
