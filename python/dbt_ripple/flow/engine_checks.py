@@ -35,6 +35,7 @@ class NameProblem(Enum):
     HIDDEN = "its relation is the right side of a semi join"
     AGGREGATE_AS_KEY = "a key of GROUP BY is an aggregate"
     NOT_A_KEY = "it is no key of GROUP BY"
+    ANOTHER_KEY = "it is no key of GROUP BY, though another column of the same values is"
     EXCEPT = "a `*` leaves it out and has none"
     RENAME = "a `*` renames it and has none"
     REPLACE = "a `*` replaces it and has none"
@@ -112,6 +113,7 @@ _REFUSED: Final[dict[NameProblem, tuple[IsRefused, dict[str, IsRefused]]]] = {
     NameProblem.HIDDEN: (False, {"databricks": True, "duckdb": True, "spark": True}),
     NameProblem.AGGREGATE_AS_KEY: (False, {"duckdb": True}),
     NameProblem.NOT_A_KEY: (False, {"duckdb": True}),
+    NameProblem.ANOTHER_KEY: (None, {"databricks": True, "duckdb": True, "spark": True}),
     NameProblem.EXCEPT: (True, {"clickhouse": False, "redshift": None, "snowflake": None}),
     # Of another relation of FROM. Spark takes nothing that is LATERAL on the right of such a join.
     NameProblem.OF_THE_LEFT_SIDE: (
@@ -132,6 +134,7 @@ BY_TEXT_ALONE: Final = frozenset(
     {
         NameProblem.AGGREGATE_AS_KEY,
         NameProblem.AMBIGUOUS,
+        NameProblem.ANOTHER_KEY,
         NameProblem.HIDDEN,
         NameProblem.NOT_A_KEY,
         NameProblem.NUMBER_OF_COLUMNS,

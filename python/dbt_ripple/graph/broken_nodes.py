@@ -50,7 +50,12 @@ RUNS_ITS_QUERY: Final = frozenset(
 
 _ONLY_ITS_QUERY: Final = frozenset({"table", "view", "ephemeral"})
 _USED_WRONGLY: Final = frozenset(
-    {NameProblem.AGGREGATE_AS_KEY, NameProblem.HIDDEN, NameProblem.NOT_A_KEY}
+    {
+        NameProblem.AGGREGATE_AS_KEY,
+        NameProblem.ANOTHER_KEY,
+        NameProblem.HIDDEN,
+        NameProblem.NOT_A_KEY,
+    }
 )
 _RAN: Final = frozenset({"fail", "pass", "success", "warn"})
 _WORD: Final = re.compile(r"\w+")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
@@ -15,6 +15,9 @@ from dbt_ripple.flow.engine_checks import EXECUTED, UNUSED_CTES, NameProblem, re
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.selection import select
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 T, U = "source.p.raw.t", "source.p.raw.u"
 COLUMNS = {T: ["id", "v", "st"], U: ["id", "w"]}
@@ -137,6 +140,26 @@ ONLY_DUCKDB = (
             "select t.v as k, count(*) as n from s.t, json_each('[1]') as j where j.key = '0' group by k"
         ),
         "a key in brackets": "select id, v, count(*) as n from s.t group by (id), (v)",
+    }
+    | {
+        f"{what}, beside another column of its values": sql.replace(
+            "twins", "(select id as g, id as k, v from s.t) as q"
+        )
+        for what, sql in {
+            "a key": "select g, count(*) as n from twins group by g",
+            "a key with a table": "select q.g as x, count(*) as n from twins group by g",
+            "a key by place": "select g as k, count(*) as n from twins group by 1",
+            "a key by alias": "select g as x, count(*) as n from twins group by x",
+            "a key in an expression": "select g + 1 as x, count(*) as n from twins group by g + 1",
+            "a key in HAVING": "select g, count(*) as n from twins group by g having g > 0",
+            "both keys": "select g, k, count(*) as n from twins group by g, k",
+            "the other as a key": "select g as x, count(*) as n from twins group by k",
+            "an alias that is a column": "select g as k, count(*) as n from twins group by k",
+            "the other in an expression": "select g + 1 as x, count(*) as n from twins group by k + 1",
+            "the other within": "select g + v as x, count(*) as n from twins group by k, v",
+            "the other aggregated": "select k, max(g) as n from twins group by k",
+            "an alias of an expression": "select g + 1 as y, count(*) as n from twins group by y",
+        }.items()
     }
     | {
         f"{what} of a {kind} join": f"select 1 as x from s.t as a {kind} join {right} on a.id {'>' if 'asof' in kind else ''}= r.id"
@@ -643,3 +666,15 @@ def test_what_was_built_is_not_broken(adapter: str) -> None:
     executed = adapter in EXECUTED
     assert alone.status == ("broken" if executed else "opaque")
     assert executed or str(alone.reason) == "may not build: cannot follow `nowhere`"
+
+
+@pytest.mark.spark
+def test_broken_by_another_key_is_what_spark_refuses(spark: SparkSession) -> None:
+    spark.sql("select 1 as id, 2 as v").createOrReplaceTempView("t")
+    for sql in [sql for what, sql in ONLY_DUCKDB.items() if what.endswith("of its values")]:
+        try:
+            spark.sql(sql.replace("s.t", "t")).collect()
+        except Exception:  # what it is called differs from version to version
+            assert of(sql, "spark").status == "broken", sql
+        else:
+            assert of(sql, "spark").status == "analysed", sql
