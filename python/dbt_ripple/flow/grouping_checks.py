@@ -93,7 +93,10 @@ def _told_by_name(env: Env) -> Env:
             meant = {apart.fp(e) for e in _called(env, ref.key) if e != i}
             meant |= {digest(*sorted(names[i]))} if names[i] else set()
             if meant:
-                columns[i] = (next(iter(meant)) if len(meant) == 1 else digest(*sorted(meant))), NOTHING
+                columns[i] = (
+                    (next(iter(meant)) if len(meant) == 1 else digest(*sorted(meant))),
+                    NOTHING,
+                )
     apart.cache = columns
     return apart
 

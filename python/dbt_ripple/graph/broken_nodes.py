@@ -31,7 +31,7 @@ from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.hypothetical import BuiltElsewhere, HypotheticalChange, Supposed
-from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
+from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode
 from dbt_ripple.graph.linking.project_context import ProjectContext
@@ -289,8 +289,8 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
     """Decide which relations and tests are broken by a name that they cannot find.
 
     Each is *broken* where its engine certainly refuses it, and *opaque*, as it may not build, where that
-    is not known. One that was built is opaque: it is us who cannot follow the name. Fingerprints stay as
-    they are.
+    is not known. Fingerprints stay as they are. What one side alone does not tell is whether it was built:
+    see `changes.compare`.
     """
     project = linker.project
     judged = [
@@ -301,11 +301,8 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
     if not judged:
         return
     certain = BrokenNodeFinder(linker.context, believed(project), cache, linker.hypothetical)
-    built = set() if linker.hypothetical else ran(project)
     for analysed in judged:
-        if analysed.unique_id in built:
-            analysed.status, analysed.reason = "opaque", cannot_follow(analysed)
-        elif names := certain.of_own_text(analysed.unique_id):
+        if names := certain.of_own_text(analysed.unique_id):
             analysed.reason = Code.CANNOT_FIND(names=names)
         else:
             analysed.status = "opaque"
@@ -319,14 +316,6 @@ def cannot_follow(analysed: NodeAnalysis) -> Reason:
 
 NOT_FOUND: Final = frozenset({Code.CANNOT_FIND, Code.CANNOT_FOLLOW, Code.MAY_NOT_BUILD})
 """Reasons of a node with names that cannot be found."""
-
-
-def judged_by_builds(analysis: Analysis) -> bool:
-    """Whether the results of a run may have decided, or may later, what is broken."""
-    return any(
-        seen.reason is not None and seen.reason.code in NOT_FOUND
-        for seen in (*analysis.nodes.values(), *analysis.tests.values())
-    )
 
 
 def ran(project: Project) -> set[str]:

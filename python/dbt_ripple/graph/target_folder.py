@@ -206,14 +206,9 @@ class TargetFolder:
         """
         summary = self._kept(b"summary", AnalysisCoverage)
         if summary is None:
-            from dbt_ripple.graph.broken_nodes import NOT_FOUND
-
             self.project  # noqa: B018  (its time is counted)
             summary = analysis_coverage(self.project, self.analysis(tests=False), self.read_seconds)
-            if not any(
-                item.reason.code in NOT_FOUND for item in (*summary.opaque, *summary.broken)
-            ):
-                self._keep(b"summary", msgspec.msgpack.encode(summary))
+            self._keep(b"summary", msgspec.msgpack.encode(summary))
         else:
             summary.seconds = {**dict.fromkeys(STAGES, 0.0), "read": round(self.read_seconds, 3)}
         return summary
@@ -246,7 +241,6 @@ class TargetFolder:
             check_compiled(project)
             # Here, because a warm run does without.
             from dbt_ripple.graph.analyse_project import analyse
-            from dbt_ripple.graph.broken_nodes import judged_by_builds
             from dbt_ripple.graph.process_pool import cores, in_processes
 
             processes = cores() if self.processes is None else self.processes
@@ -258,7 +252,7 @@ class TargetFolder:
                 cache=self.cache,
                 lower_many=self._lower_many or in_processes(processes),
             )
-            if self._key is not None and not judged_by_builds(analysis):
+            if self._key is not None:
                 self._keep(kind, encode(analysis))
         self._analyses[asked] = analysis
         return analysis

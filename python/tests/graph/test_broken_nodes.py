@@ -9,8 +9,9 @@ import duckdb
 import pytest
 from hand_made import check, macro, node, project
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.artifacts.project import RunResult
+from dbt_ripple.changes.compare import compare
 from dbt_ripple.flow.engine_checks import EXECUTED, UNUSED_CTES, NameProblem, refuses
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage import NodeAnalysis
@@ -656,16 +657,30 @@ def test_a_name_that_is_not_found_may_mean_anything(where: str, adapter: str) ->
 
 
 @pytest.mark.parametrize("adapter", ["bigquery", "duckdb", "postgres", "spark"])
-def test_what_was_built_is_not_broken(adapter: str) -> None:
+def test_what_base_has_built_is_not_broken(adapter: str) -> None:
     sql, _ = NOWHERE["an item"]
-    built = analyse(over_models(sql, adapter)).nodes[M]
-    assert (built.status, str(built.reason)) == ("opaque", "cannot follow `nowhere`")
-    ambiguous = analyse(over_models(NOWHERE["ambiguous"][0], adapter)).nodes[M]
-    assert (ambiguous.status, str(ambiguous.reason)) == ("opaque", "cannot follow `id` (ambiguous)")
-    alone = analyse(over_models(sql, adapter, built=False)).nodes[M]
-    executed = adapter in EXECUTED
-    assert alone.status == ("broken" if executed else "opaque")
-    assert executed or str(alone.reason) == "may not build: cannot follow `nowhere`"
+    for base, broken in (
+        (over_models(sql, adapter), False),  # by the results of its run
+        (listing_itself(over_models(sql, adapter, built=False)), False),  # by its catalog
+        (over_models(sql, adapter, built=False), adapter in EXECUTED),  # nothing says so
+    ):
+        comparison = compare(base, over_models(sql + " where a.id > 1", adapter, built=False))
+        for side in (comparison.base_analysis, comparison.head_analysis):
+            assert side.nodes[M].status == ("broken" if broken else "opaque")
+            assert broken or str(side.nodes[M].reason).endswith("cannot follow `nowhere`")
+    # What head has lost besides is what it cannot find.
+    lost = compare(over_models(sql, adapter), over_models(sql.replace("a.id", "a.gone"), adapter))
+    executed = (
+        "cannot find a.gone"
+        if adapter in EXECUTED
+        else "may not build: cannot follow `a.gone`, `nowhere`"
+    )
+    assert str(lost.head_analysis.nodes[M].reason) == executed
+
+
+def listing_itself(side: Project) -> Project:
+    """The same project, of which the catalog lists the model, too."""
+    return side.having(catalog={**side.catalog, M: [CatalogColumn(name=c) for c in ("id", "x")]})
 
 
 @pytest.mark.spark
