@@ -390,6 +390,8 @@ class Env:
             return self.whole_row(ref)
         if ref.source == -3:
             return self.owner(ref)
+        if ref.source == -4:
+            return self.nth(ref)
         if ref.source >= 0:
             env: Env = self
             for _ in range(ref.up):
@@ -781,6 +783,19 @@ class Env:
             if relation is not None and self.visible[i]
         ]
         return combine(columns) if columns else (digest(b"row"), {})
+
+    def nth(self, ref: Ref) -> Column:
+        """The column at a position of a source, or of the only one; any of them, if not all are known."""
+        source = ref.outputs if ref.outputs >= 0 or len(self.sources) > 1 else 0
+        relation = self.relations[source] if 0 <= source < len(self.relations) else None
+        position = int(ref.key)
+        if relation is not None and not relation.unlisted:
+            if 0 < position <= len(relation.columns):
+                return self.wrap(source, relation.columns[position - 1].value)
+            self.linker.miss(ref.name)
+            return self.lost(ref, [(self, source, 0)], ref.name)
+        fp, deps = self.whole_row(Ref(source, -2, "*", ""))
+        return digest(b"position", ref.key.encode(), fp), deps
 
     def spelled(self, i: int) -> str:
         """How the column that a reference means is spelled, where that can be seen."""

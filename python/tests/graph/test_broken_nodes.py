@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 from hand_made import check, macro, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.artifacts.project import RunResult
-from dbt_ripple.changes.compare import compare
+from dbt_ripple.changes.compare import compare, node_change
 from dbt_ripple.flow.engine_checks import EXECUTED, UNUSED_CTES, NameProblem, refuses
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.selection import select
 
 if TYPE_CHECKING:
@@ -681,6 +683,95 @@ def test_what_base_has_built_is_not_broken(adapter: str) -> None:
 def listing_itself(side: Project) -> Project:
     """The same project, of which the catalog lists the model, too."""
     return side.having(catalog={**side.catalog, M: [CatalogColumn(name=c) for c in ("id", "x")]})
+
+
+STRANGE = [
+    # A name by rules that are not followed, or by a word of the engine's; the same edited; what changes.
+    (
+        "snowflake",
+        "select id, year(v) as x from s.t join s.u on x = u.w",
+        "year",
+        "month",
+        "rows x",
+    ),
+    ("snowflake", "select id, v + 1 as x from s.t where x > 1", "+ 1", "+ 2", "rows x"),
+    ("snowflake", "select id, t.$1 as x from s.t", "$1", "$2", "x"),
+    ("snowflake", "select id, $1 as x from s.t", "$1", "$2", "x"),
+    ("snowflake", "select id, $9 as x from s.t", "$9", "$8", "rows id x"),
+    ("snowflake", "select t.id, $1 as x from s.t, s.u", "$1", "$2", "x"),
+    ("clickhouse", "select (v + 1 as n) + 2 as x, n as id from s.t", "+ 1", "+ 3", "rows id x"),
+    ("clickhouse", "with v + 1 as n select n as x, id from s.t", "+ 1", "+ 3", "x"),
+    ("clickhouse", "select id + 1 as x, v + 1 as id from s.t", "v + 1", "v + 2", "x id"),
+    (
+        "clickhouse",
+        "select v + 1 as id, 2 as x from s.t join s.u on id = w",
+        "+ 1",
+        "+ 3",
+        "rows id",
+    ),
+    (
+        "clickhouse",
+        "select id, v as x from s.t where (v + 1 as n) > 1 and n < 5",
+        "+ 1",
+        "+ 3",
+        "rows",
+    ),
+    ("bigquery", "from s.t as p |> drop v |> select id, p.v as x", "p.v as", "p.v + 1 as", "x"),
+    ("bigquery", "select 1 as id, v as x from s.t, unnest(st) as v", "1 as", "2 as", "id"),
+    (
+        "sqlserver",
+        "select id, 1 as x from s.t where isjson(v, object) = 1",
+        "object",
+        "array",
+        "rows",
+    ),
+    (
+        "trino",
+        "select id, json_object('k': v returning varchar format json) as x from s.t",
+        "varchar",
+        "varbinary",
+        "x",
+    ),
+    ("postgres", "select id, f(variadic arr := array[v]) as x from s.t", "[v]", "[v + 1]", "x"),
+]
+
+
+@pytest.mark.parametrize(("adapter", "sql", "was", "now", "changes"), STRANGE)
+def test_a_name_by_another_rule_is_followed_or_may_mean_anything(
+    adapter: str, sql: str, was: str, now: str, changes: str
+) -> None:
+    def side(sql: str) -> NodeAnalysis:
+        upper = adapter == "snowflake"
+        columns = {T: ["ID", "V", "ST"], U: ["ID", "W"]} if upper else COLUMNS
+        parents = [node(T), node(U)]
+        if upper:
+            parents = [replace(n, relation_name=f"S.{n.name.upper()}") for n in parents]
+        model = node("model.p.m", sql, T, U, columns=["id", "x"])
+        sides = project(*parents, model, catalog=columns, adapter=adapter)
+        return analyse(sides).nodes["model.p.m"]
+
+    one, other = side(sql), side(sql.replace(was, now))
+    changed = node_change(one, other)
+    assert changed is not None
+    assert set(changes.split()) <= {*changed.redefined, *(["rows"] if changed.rows else [])}
+    assert {one.status, other.status} <= {"analysed", "opaque"}
+
+
+def test_a_position_is_a_column_of_the_relation() -> None:
+    def sources(sql: str) -> set[tuple[str, str]]:
+        raw = replace(node(T), relation_name="S.T")
+        model = node("model.p.m", sql, T)
+        catalog = {T: ["ID", "V", "ST"]}
+        analysis = analyse(project(raw, model, catalog=catalog, adapter="snowflake"))
+        assert analysis.nodes["model.p.m"].status == "analysed"
+        return {
+            (e.parent_column, e.child_column)
+            for e in analysis.edges
+            if e.child_column != ROWS and e.type == "DIRECT"
+        }
+
+    assert sources("select $2 as x, t.$1 as y from s.t") == {("V", "x"), ("ID", "y")}
+    assert sources("select q.$2 as x from (select st, v from s.t) as q") == {("V", "x")}
 
 
 @pytest.mark.spark

@@ -11,7 +11,13 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import Expr, Ref
 from dbt_ripple.flow.lowering.dependency_kinds import transformed
-from dbt_ripple.flow.lowering.parse_tree import AROUND_CALLS, argument_names, as_call, as_list
+from dbt_ripple.flow.lowering.parse_tree import (
+    AROUND_CALLS,
+    argument_names,
+    as_call,
+    as_list,
+    ordinal_of,
+)
 from dbt_ripple.flow.lowering.scope import TWICE, RefKey, Unsupported, by_suffix, one_of
 from dbt_ripple.flow.lowering.walk import IDENTIFIER, ExpressionWalk, hashing_unread, merkle
 
@@ -97,6 +103,8 @@ class ColumnReferences(ExpressionWalk):
             return self.star_in_expression(node, kind)
         if isinstance(this, AROUND_CALLS):
             return self.expr(as_call(node), kind)
+        if isinstance(this, exp.Parameter):
+            return self.nth_column(this, self.scopes[-1].names.get(self.fold(args["table"])), kind)
         if not (args.get("table") or args.get("db") or args.get("catalog")):
             key = self.fold(this)
             for names in reversed(self.lambdas):
@@ -177,6 +185,26 @@ class ColumnReferences(ExpressionWalk):
             return self.generic(node, kind)
         nth = self.expr(node.this, kind)
         return merkle([b"position", nth, self.star_in_expression(exp.Star(), kind)])
+
+    def parameter(self, node: exp.Parameter, kind: int) -> Expr:
+        """Snowflake's ``$2``, the second column of FROM; elsewhere something from outside."""
+        if self.dialect == "snowflake" and ordinal_of(node.this) is not None and self.scopes:
+            return self.nth_column(node, -1, kind)
+        return self.generic(node, kind)
+
+    def nth_column(self, node: exp.Parameter, source: int | None, kind: int) -> Expr:
+        """The nth column of a relation, or of the only one in FROM."""
+        nth = ordinal_of(node.this)
+        if nth is None or source is None or source == TWICE:
+            raise Unsupported("a position of a relation that is not in FROM")
+        self.read[id(node.this)] = str(nth)
+        ref_key = (source, -4, str(nth), 0, 0)
+        scope = self.scopes[-1]
+        index = scope.ref_index.get(ref_key)
+        if index is None:
+            index = scope.ref_index[ref_key] = len(scope.refs)
+            scope.refs.append(Ref(0, -4, str(nth), f"${nth}", 0, source))
+        return self.depend(index, kind)
 
     def chosen_columns(self, node: Any, kind: int) -> Expr:
         """COLUMNS(...): one expression for each column whose name is chosen."""

@@ -11,6 +11,7 @@ from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr
 from dbt_ripple.flow.lowering.dependency_kinds import transformed
 from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim
+from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import (
     ExpressionWalk,
     literal_fingerprint,
@@ -63,6 +64,8 @@ class LiteralsAndTypes(ExpressionWalk):
         return merkle(pieces)
 
     def inner_alias(self, node: exp.Alias, kind: int) -> Expr:
+        if self.dialect == "clickhouse":
+            raise Unsupported("an alias inside of an expression, which all of the query sees")
         alias = node.args["alias"]
         return merkle([b"named", self.spelled(alias), self.expr(node.this, transformed(kind))])
 

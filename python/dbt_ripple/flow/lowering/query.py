@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from sqlglot import TokenType, exp
@@ -14,8 +14,10 @@ from dbt_ripple.flow.ir import (
     Cte,
     CteRef,
     FromItem,
+    GeneratedColumns,
     Lowered,
     LoweredExpr,
+    Out,
     Pivot,
     Rel,
     Select,
@@ -34,7 +36,7 @@ from dbt_ripple.flow.lowering.from_clause import (
     taken_joins,
 )
 from dbt_ripple.flow.lowering.parse_tree import argument_names, cut_parents, verbatim
-from dbt_ripple.flow.lowering.scope import Unsupported
+from dbt_ripple.flow.lowering.scope import Scope, Unsupported
 from dbt_ripple.flow.lowering.walk import MAX_NESTING
 from dbt_ripple.reasons import Code
 
@@ -54,6 +56,28 @@ _READ_OF_SET_OPERATION: Final = argument_names(
     "with_ this expression distinct by_name side kind on"
 )
 _READ_OF_STATEMENT: Final = argument_names("this expression with_ kind exists replace")
+
+
+def _refuse_alias_over_column(scope: Scope, outs: Sequence[Out]) -> None:
+    """ClickHouse takes an alias before a column of its name, in FROM and in the items before it, too.
+
+    Behind it both count (`flow.alias_resolution`), and in its own item the column is meant.
+    """
+    for i, ref in enumerate(scope.refs):
+        at = scope.aliases.get(ref.key)
+        if at is None or ref.source != -1 or ref.up or ref.rule or outs[at] == i:
+            continue
+        others = [out.x if isinstance(out, GeneratedColumns) else out for out in outs]
+        del others[at]
+        conditions = [x for item in scope.items for x in _conditions(item)]
+        if any(x == i or (isinstance(x, LoweredExpr) and i in x.deps) for x in others + conditions):
+            raise Unsupported("an alias that is the name of a column, too")
+
+
+def _conditions(item: FromItem) -> Iterator[LoweredExpr]:
+    yield from item.conds
+    for nested in item.nested:
+        yield from _conditions(nested)
 
 
 def _is_outer_behind_cross(items: Sequence[FromItem]) -> bool:
@@ -273,6 +297,8 @@ class Lowering(FromClauses):
             scope.windows[self.fold(window.this)] = window
         self.of_one_row = False
         outputs = self.select_list(args.get("expressions", ()), scope.aliases)
+        if self.dialect == "clickhouse":
+            _refuse_alias_over_column(scope, outputs[2])
         select = self.select_behind(args, scope, *outputs, _READ_OF_SELECT)
         self.leave()
         return select
