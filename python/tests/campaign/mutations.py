@@ -46,6 +46,8 @@ QUERY_KINDS: Final = (
     "group key",
     "dropped column",
     "renamed column",
+    "absent name",
+    "alias elsewhere",
     "swapped columns",
     "added column",
     "duplicated rows",
@@ -90,6 +92,8 @@ class Mutator:
             "group key": self.group_key,
             "dropped column": self.dropped_column,
             "renamed column": self.renamed_column,
+            "absent name": self.absent_name,
+            "alias elsewhere": self.alias_elsewhere,
             "swapped columns": self.swapped_columns,
             "added column": self.added_column,
             "duplicated rows": self.duplicated_rows,
@@ -722,6 +726,31 @@ class Mutator:
         if name == item.alias_or_name:
             name += "_2"
         item.replace(exp.alias_(self.inner(item).copy(), name))
+        return tree
+
+    def absent_name(self, tree: Tree) -> Tree | None:
+        """A name that no relation has, with the column's qualifier or without."""
+        column = self.pick([c for c in tree.find_all(exp.Column) if not c.is_star])
+        if column is None:
+            return None
+        table = column.table if self.random.random() < 0.5 else None
+        column.replace(exp.column(self.random.choice(("nowhere", "rowid", "x")), table=table))
+        return tree
+
+    def alias_elsewhere(self, tree: Tree) -> Tree | None:
+        """An alias of the select list in the place of a column, as only some engines take it."""
+        select = self.select(tree, lambda s: any(isinstance(o, exp.Alias) for o in self.outputs(s)))
+        if select is None:
+            return None
+        alias = self.random.choice(
+            [o.alias for o in self.outputs(select) if isinstance(o, exp.Alias)]
+        )
+        column = self.pick(
+            [c for c in select.find_all(exp.Column) if c.find_ancestor(exp.Select) is select]
+        )
+        if column is None:
+            return None
+        column.replace(exp.column(alias))
         return tree
 
     def added_column(self, tree: Tree) -> Tree | None:
