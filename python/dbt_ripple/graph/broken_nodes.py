@@ -25,6 +25,7 @@ from typing import Final
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.flow.engine_checks import BY_TEXT_ALONE, NameProblem
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import DIALECTS
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
@@ -185,7 +186,9 @@ class BrokenNodeFinder(LinkingMode):
         linked = link(
             checked(lowered, self.linker.dialect, surely=True), table, self.linker.dialect
         )
-        if not follows or self.context.introspection.of(node):
+        adapter = self.project.metadata.adapter_type
+        strange = adapter is not None and adapter not in DIALECTS  # read as Spark's, and not known
+        if not follows or strange or self.context.introspection.of(node):
             return [], reads
         stored = reads_stored(self.project, unique_id)
         return [

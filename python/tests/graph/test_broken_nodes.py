@@ -271,6 +271,11 @@ def test_whether_a_cte_that_nothing_reads_is_looked_into_is_told_by_dialect(
     assert moves == (status != "analysed")
 
 
+def test_an_adapter_that_is_not_known_refuses_nothing_for_certain() -> None:
+    assert of("select gone from s.t", "spark").status == "broken"
+    assert of("select gone from s.t", "firebolt").status == "opaque"
+
+
 def test_what_may_not_build_says_so() -> None:
     assert str(of(IN_VAIN, "redshift").reason) == "may not build: cannot follow `gone`"
     assert of("select id from (select t.id, u.id from s.t, s.u) q", "exasol").status == "opaque"
