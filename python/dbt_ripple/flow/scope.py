@@ -12,10 +12,11 @@ from dbt_ripple.flow.alias_resolution import (
     SOURCE,
     SOURCE_FIRST,
 )
-from dbt_ripple.flow.engine_checks import NameProblem, is_hidden
+from dbt_ripple.flow.engine_checks import EXECUTED, NameProblem, is_hidden
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest, hashed
 from dbt_ripple.flow.identifiers import MADE_UP
 from dbt_ripple.flow.ir import (
+    CONDITIONAL,
     DIRECT,
     EXISTS,
     FILTER,
@@ -547,8 +548,10 @@ class Env:
         missing = digest(b"missing", ref.key.encode())
         deps: Deps = {}
         if name in self.linker.opaque_names:
+            # Where we know the rules, the name is gone, and no value is what another column holds.
+            kind = CONDITIONAL if self.linker.dialect in EXECUTED else TRANSFORMATION
             for relation in self.linker.all_read:
-                merge(deps, relation.whole(TRANSFORMATION))
+                merge(deps, relation.whole(kind))
                 missing = digest(missing, relation.all_fp(), relation.rows.ordered_fp)
         elif is_hidden(ref.name):  # a hidden column, as the number of a row: it is made of the rows
             relations = [env.relations[source] for env, source, _ in where]

@@ -46,8 +46,6 @@ QUERY_KINDS: Final = (
     "group key",
     "dropped column",
     "renamed column",
-    "absent name",
-    "alias elsewhere",
     "swapped columns",
     "added column",
     "duplicated rows",
@@ -58,6 +56,9 @@ QUERY_KINDS: Final = (
     "inside a CTE",
 )
 """Edits of one query's text."""
+
+NAME_KINDS: Final = ("absent name", "alias elsewhere")
+"""Edits that write names which cannot be found, or only by the rules of some engines."""
 
 WORD_KINDS: Final = {"word": "word replaced", "case": "string's case"}
 """Edits of a text's words, as the fuzzer of queries makes them."""
@@ -92,14 +93,13 @@ class Mutator:
             "group key": self.group_key,
             "dropped column": self.dropped_column,
             "renamed column": self.renamed_column,
-            "absent name": self.absent_name,
-            "alias elsewhere": self.alias_elsewhere,
             "swapped columns": self.swapped_columns,
             "added column": self.added_column,
             "duplicated rows": self.duplicated_rows,
             "table swap": self.table_swap,
             "order": self.order,
         }
+        self.names = {"absent name": self.absent_name, "alias elsewhere": self.alias_elsewhere}
         project = world.project
         self.queries = [
             u
@@ -194,7 +194,7 @@ class Mutator:
     def edit_tree(self, kind: str, tree: Tree) -> Tree | None:
         """A query with one edit of a kind, in a CTE of it or in all of it."""
         if kind != "inside a CTE":
-            return self.kinds[kind](tree)
+            return (self.kinds | self.names)[kind](tree)
         ctes = [c for c in tree.find_all(exp.CTE) if isinstance(c.this, exp.Query)]
         if not ctes:
             return None
