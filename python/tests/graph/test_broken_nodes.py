@@ -685,6 +685,32 @@ def test_what_base_has_built_is_not_broken(adapter: str) -> None:
     assert str(lost.head_analysis.nodes[M].reason) == executed
 
 
+@pytest.mark.parametrize("kind", ["test", "snapshot", "unit_test"])
+@pytest.mark.parametrize("name", ["nowhere", "id"])  # `id` is ambiguous
+def test_so_it_is_of_tests_and_snapshots(kind: str, name: str) -> None:
+    def side(query: str, v: str = "v") -> Project:
+        of = M.replace("model", "snapshot") if kind == "snapshot" else M
+        nodes = [node(STG, f"select id, {v} as v from s.t", T), node(OTHER, "select id from s.u", U)]
+        if kind == "test":
+            nodes.append(check("t", query, STG, OTHER))
+        else:
+            nodes += [node(of, query, STG, OTHER), check("t", "select x from s.m", of)]
+        if kind == "unit_test":
+            rows = [{"input": "ref('stg')", "rows": [{"id": 1}]}]
+            nodes[-1] = node("unit_test.p.m.t", None, M, model="m", given=rows, expect={"rows": []})
+        return project(node(T), node(U), *nodes, catalog=COLUMNS, adapter="bigquery")
+
+    def selected(base: Project, head: Project) -> bool:
+        selection = select(base, head, facts=False)
+        return bool(selection.tests or selection.unit_tests)
+
+    query = f"select {name} as x from s.stg as a, s.other as b where a.id > 1"
+    assert not selected(side(query), side(query))
+    assert selected(side(query), side(query.replace("> 1", "> 2")))
+    if kind != "unit_test":  # which has its own rows in the place of its parents
+        assert selected(side(query), side(query, "v + 1"))
+
+
 def listing_itself(side: Project) -> Project:
     """The same project, of which the catalog lists the model, too."""
     return side.having(catalog={**side.catalog, M: [CatalogColumn(name=c) for c in ("id", "x")]})
