@@ -36,6 +36,7 @@ class NameProblem(Enum):
     AGGREGATE_AS_KEY = "a key of GROUP BY is an aggregate"
     NOT_A_KEY = "it is no key of GROUP BY"
     ANOTHER_KEY = "it is no key of GROUP BY, though another column of the same values is"
+    MAYBE_ALIAS = "it is an alias, unless a relation that does not list its columns has it"
     EXCEPT = "a `*` leaves it out and has none"
     RENAME = "a `*` renames it and has none"
     REPLACE = "a `*` replaces it and has none"
@@ -125,6 +126,7 @@ _REFUSED: Final[dict[NameProblem, tuple[IsRefused, dict[str, IsRefused]]]] = {
         None,
         {"databricks": True, "duckdb": False, "postgres": True, "spark": True, "sqlite": True},
     ),
+    NameProblem.MAYBE_ALIAS: (None, {}),
     NameProblem.RENAME: (None, {"duckdb": False}),
     NameProblem.REPLACE: (True, {"clickhouse": False, "snowflake": None}),
 }

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.alias_resolution import (
+    ALIAS_IN_FROM,
     EITHER,
     KEY_FIRST,
     NEARER_STRUCT,
@@ -436,6 +437,8 @@ class Env:
         while env_ is not None:
             # What a query further in may have, the engine need not look for out here.
             listed, unknown = env_.unqualified(ref, meant=not (up and columns))
+            if unknown and not up and self.in_from and self.is_in_select_list(ref):
+                self.linker.miss(ref.name, NameProblem.MAYBE_ALIAS)
             if up and env_.late and self.linker.in_subquery == EITHER:
                 column = env_.any_alias(ref)
                 if column is not None:
@@ -731,6 +734,15 @@ class Env:
         if self.in_from or self.select is None:
             return None
         return self.alias(ref, len(self.select.outs))
+
+    def is_in_select_list(self, ref: Ref) -> bool:
+        """Whether a name in FROM is an alias as well, and the engine sees that there."""
+        if self.select is None or self.linker.dialect not in ALIAS_IN_FROM:
+            return False
+        return any(
+            key == ref.key and not (isinstance(out, int) and self.refs[out].key == key)
+            for key, out in zip(self.select.keys, self.select.outs, strict=False)
+        )
 
     def is_alias(self, i: int) -> bool:
         """Whether a reference is no column of the sources, but an output."""

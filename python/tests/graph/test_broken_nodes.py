@@ -690,7 +690,10 @@ def test_what_base_has_built_is_not_broken(adapter: str) -> None:
 def test_so_it_is_of_tests_and_snapshots(kind: str, name: str) -> None:
     def side(query: str, v: str = "v") -> Project:
         of = M.replace("model", "snapshot") if kind == "snapshot" else M
-        nodes = [node(STG, f"select id, {v} as v from s.t", T), node(OTHER, "select id from s.u", U)]
+        nodes = [
+            node(STG, f"select id, {v} as v from s.t", T),
+            node(OTHER, "select id from s.u", U),
+        ]
         if kind == "test":
             nodes.append(check("t", query, STG, OTHER))
         else:
@@ -786,6 +789,26 @@ def test_a_name_by_another_rule_is_followed_or_may_mean_anything(
     assert changed is not None
     assert set(changes.split()) <= {*changed.redefined, *(["rows"] if changed.rows else [])}
     assert {one.status, other.status} <= {"analysed", "opaque"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "item", "status"),
+    [
+        (["ID", "Y"], "v + 1 as y", "analysed"),  # a column wins
+        (["ID"], "v + 1 as y", "opaque"),
+        (None, "v + 1 as y", "opaque"),
+        (None, "y", "analysed"),
+        (None, "u.y as y", "analysed"),
+    ],
+)
+def test_a_name_in_from_that_may_be_an_alias(
+    columns: list[str] | None, item: str, status: str
+) -> None:
+    parents = [replace(node(u), relation_name=f"S.{u[-1].upper()}") for u in (T, U)]
+    model = node("model.p.m", f"select {item} from s.u as u join s.t as t on y = t.w", T, U)
+    catalog = {T: ["V", "W"], U: columns} if columns else {}
+    analysis = analyse(project(*parents, model, catalog=catalog, adapter="snowflake"))
+    assert analysis.nodes["model.p.m"].status == status
 
 
 def test_a_position_is_a_column_of_the_relation() -> None:

@@ -37,7 +37,6 @@ class ClauseHelpers(Expressions):
     ) -> None:
         super().__init__(dialect, masking)
         self.tokens = tokens
-        """The tokens of the text that is lowered."""
 
     def add_source(
         self,
@@ -54,6 +53,7 @@ class ClauseHelpers(Expressions):
         if free:
             scope.hidden = scope.hidden.difference((alias,))
         if alias is not None:
+            self.sources_named.add(alias)
             scope.names[alias] = TWICE if alias in scope.names and not free else index
         if full_name is not None:
             twice = full_name in scope.full_names and not free

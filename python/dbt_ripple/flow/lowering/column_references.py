@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import compress
 from typing import Any, Final
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import lowered
@@ -139,6 +139,10 @@ class ColumnReferences(ExpressionWalk):
                 raise Unsupported("a column with more of a relation's name than FROM has")
         if keys[0] == "alias" and self.dialect == "duckdb":
             raise Unsupported("alias.x, which means an alias of the select list")
+        if keys[0] in self.sources_named and any(
+            token.token_type is TokenType.PIPE_GT for token in self.tokens
+        ):
+            raise Unsupported(f"cannot follow `{whole}`, which stands behind a pipe")
         ref = self.ref(0, -1, keys[0], parts[0].name)
         return self.fields(self.depend(ref, transformed(kind)), fields[1:])
 

@@ -64,9 +64,9 @@ class LiteralsAndTypes(ExpressionWalk):
         return merkle(pieces)
 
     def inner_alias(self, node: exp.Alias, kind: int) -> Expr:
-        if self.dialect == "clickhouse":
-            raise Unsupported("an alias inside of an expression, which all of the query sees")
         alias = node.args["alias"]
+        if self.dialect == "clickhouse":
+            raise Unsupported(f"cannot follow `{node.alias}`, an alias inside of an expression")
         return merkle([b"named", self.spelled(alias), self.expr(node.this, transformed(kind))])
 
     def struct(self, node: exp.Struct, kind: int) -> Expr:

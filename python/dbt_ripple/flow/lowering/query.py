@@ -58,20 +58,23 @@ _READ_OF_SET_OPERATION: Final = argument_names(
 _READ_OF_STATEMENT: Final = argument_names("this expression with_ kind exists replace")
 
 
-def _refuse_alias_over_column(scope: Scope, outs: Sequence[Out]) -> None:
-    """ClickHouse takes an alias before a column of its name, in FROM and in the items before it, too.
+def _refuse_alias_before_it(scope: Scope, outs: Sequence[Out], in_items: bool) -> None:
+    """Refuse names in FROM, and perhaps in items before it, that may mean an alias of the select list.
 
     Behind it both count (`flow.alias_resolution`), and in its own item the column is meant.
     """
     for i, ref in enumerate(scope.refs):
         at = scope.aliases.get(ref.key)
-        if at is None or ref.source != -1 or ref.up or ref.rule or outs[at] == i:
+        if at is None or ref.source != -1 or ref.up or ref.rule:
             continue
-        others = [out.x if isinstance(out, GeneratedColumns) else out for out in outs]
-        del others[at]
+        out = outs[at]
+        if isinstance(out, int) and scope.refs[out].key == ref.key:
+            continue
+        others = [o.x if isinstance(o, GeneratedColumns) else o for o in outs] if in_items else []
+        del others[at : at + 1]
         conditions = [x for item in scope.items for x in _conditions(item)]
         if any(x == i or (isinstance(x, LoweredExpr) and i in x.deps) for x in others + conditions):
-            raise Unsupported("an alias that is the name of a column, too")
+            raise Unsupported(f"cannot follow `{ref.name}`, which may be an alias")
 
 
 def _conditions(item: FromItem) -> Iterator[LoweredExpr]:
@@ -297,8 +300,8 @@ class Lowering(FromClauses):
             scope.windows[self.fold(window.this)] = window
         self.of_one_row = False
         outputs = self.select_list(args.get("expressions", ()), scope.aliases)
-        if self.dialect == "clickhouse":
-            _refuse_alias_over_column(scope, outputs[2])
+        if self.dialect not in alias_resolution.RESOLUTION:
+            _refuse_alias_before_it(scope, outputs[2], self.dialect == "clickhouse")
         select = self.select_behind(args, scope, *outputs, _READ_OF_SELECT)
         self.leave()
         return select

@@ -5,7 +5,7 @@ A node no handler knows is hashed argument by argument, so that nothing of it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -113,6 +113,9 @@ class ExpressionWalk:
         self.evaluated: bytes | None = None
         self.tables: dict[str, None] = {}
         self.called: dict[str, None] = {}
+        self.sources_named: set[str] = set()
+        self.tokens: Sequence[Any] = ()
+        """Of the text that is lowered."""
         self.lambdas: list[dict[str, bytes]] = []
         self.in_value = 0
         self.outward = 0
