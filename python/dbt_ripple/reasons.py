@@ -14,6 +14,7 @@ Of lists, what follows the name says how they are written:
 * ``{words:`}``: each in backquotes
 * ``{names:quoted}``: as `named` writes the names that a query looks for
 * ``{names:cannot find}``: as `not_found` says which names a query looks for in vain
+* ``{names:not followed}``: as `not_followed` writes the names that we cannot follow
 * ``{names:has|have}``: the first where it is one, else the second
 * ``{assets:#asset}``: how many, ``2 assets``
 """
@@ -118,6 +119,7 @@ class Code(StrEnum):
         "materialization {materialization} is not known",
     )
     CANNOT_FIND = "cannot_find", "{names:cannot find}"
+    CANNOT_FOLLOW = "cannot_follow", "cannot follow {names:not followed}"
     MAY_NOT_BUILD = "may_not_build", "may not build: {because}"
     SYNTAX_ERROR = (
         "syntax_error",
@@ -726,7 +728,7 @@ def names_missing(reason: Reason | None) -> list[str]:
     """The names that something cannot find, by the reason why it is broken."""
     if reason is None:
         return []
-    if reason.code in (Code.CANNOT_FIND, Code.PART_CANNOT_FIND):
+    if reason.code in (Code.CANNOT_FIND, Code.CANNOT_FOLLOW, Code.PART_CANNOT_FIND):
         names = reason.arguments["names"]
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     return [name for part in parts_of(reason) for name in names_missing(part)]
@@ -778,6 +780,20 @@ def not_found(names: Sequence[str]) -> str:
     return "; ".join([f"cannot find {sought}"] * (len(said) < len(names)) + said)
 
 
+def not_followed(names: Iterable[str]) -> str:
+    """The names that a query has and that we cannot follow.
+
+    Example:
+        >>> not_followed(["t.id", "a is ambiguous", "T.id"])
+        '`t.id`, `a` (ambiguous)'
+    """
+    shown: dict[str, str] = {}
+    for name in names:
+        plain = name.removesuffix(" is ambiguous")
+        shown.setdefault(name.lower(), f"`{plain}`" + " (ambiguous)" * (plain != name))
+    return ", ".join(shown.values())
+
+
 class _InSentence:
     """Writes an argument of a reason into its sentence."""
 
@@ -799,6 +815,8 @@ def _listed(items: Sequence[str], how: str) -> str:
         return named(items)
     if how == "cannot find":
         return not_found(items)
+    if how == "not followed":
+        return not_followed(items)
     if how == "`":
         return ", ".join(f"`{item}`" for item in items)
     if how.startswith("#"):

@@ -135,6 +135,7 @@ def _handlers() -> dict[type[Any], Rule]:
         exp.Order: (Expressions.inner_order, argument_names("this expressions")),
         exp.Lambda: (Expressions.lambda_, argument_names("this expressions")),
         exp.DataType: (Expressions.data_type, None),
+        exp.Parameter: (Expressions.parameter, None),
         exp.PositionalColumn: (Expressions.position, argument_names("this")),
         exp.ColumnDef: (Expressions.field_of_type, None),
         exp.Anonymous: (Expressions.anonymous, argument_names("this expressions")),
