@@ -13,6 +13,8 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
+from contextlib import suppress
+from datetime import date
 from operator import le
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +38,8 @@ _READ_OTHERWISE: Final = {
     "time": "as of WITH TIME ZONE",
     "zone": "as of WITH TIME ZONE",
     "exclude": "* EXCLUDE is * EXCEPT",
+    "corresponding": "UNION CORRESPONDING is UNION BY NAME, which is a flag",
+    "strict": "as of UNION STRICT CORRESPONDING, which is a flag, too",
 }
 """Words that are in a tree, but under another name than their own."""
 
@@ -45,6 +49,11 @@ _OF_A_CAST: Final = (TokenType.ALIAS, TokenType.DCOLON)
 
 _OF_JSON_OBJECT: Final = frozenset({"key", "value"})
 """JSON_OBJECT(KEY k VALUE v) is JSON_OBJECT(k: v)."""
+
+
+_NUMBERS_ARE_DATES: Final = frozenset({"fabric", "tsql"})
+"""Dialects in which sqlglot writes the number of a day as its date: `datediff(day, 0, x)`."""
+_FIRST_DAY: Final = date(1900, 1, 1)
 
 
 class DroppedTokens(NamedTuple):
@@ -88,6 +97,8 @@ def dropped_tokens(
     missing = there - here
     if dialect == "duckdb":
         missing -= Counter(_lengths_of_text(tokens))
+    elif dialect in _NUMBERS_ARE_DATES:
+        missing -= Counter(_numbers_of_days(tree, sql))
     otherwise = set(_READ_OTHERWISE)
     if "json_object" in sql.lower():
         otherwise |= _OF_JSON_OBJECT
@@ -140,6 +151,14 @@ def _lengths_of_text(tokens: list[Any]) -> Iterable[str]:
                 and not (array and array[0].token_type is TokenType.L_BRACKET)
             ):
                 yield length.text.lower()
+
+
+def _numbers_of_days(tree: Any, sql: str) -> Iterable[str]:
+    """The numbers of the days whose dates are in a tree and not in its text."""
+    for literal in tree.find_all(exp.Literal):
+        if literal.is_string and literal.this not in sql:
+            with suppress(ValueError):
+                yield str(abs((date.fromisoformat(literal.this) - _FIRST_DAY).days))
 
 
 def _strings(tree: Any) -> Iterable[str]:

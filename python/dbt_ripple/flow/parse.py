@@ -15,8 +15,10 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from dbt_ripple.flow.bracketed_lists import with_lists_as_calls
 from dbt_ripple.flow.doubled_quotes import with_doubled_quotes
+from dbt_ripple.flow.hexadecimals import with_hexadecimals
 from dbt_ripple.flow.invisible_spaces import with_spaces
 from dbt_ripple.flow.keywords_as_names import DIALECTS, with_keywords_as_names
+from dbt_ripple.flow.lateral_views import with_columns_of_views
 from dbt_ripple.flow.leading_points import with_leading_points
 from dbt_ripple.flow.lowering.parse_tree import name_key
 from dbt_ripple.flow.lowering.scope import Unsupported
@@ -30,6 +32,7 @@ from dbt_ripple.flow.token_kinds import (
     marks_of,
     may_have_bracketed_list,
     may_have_keywords_as_names,
+    may_have_lateral_view,
     may_have_leading_point,
     may_nest,
 )
@@ -157,10 +160,15 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
         rewritten = with_doubled_quotes(sql, rewritten, dialect)
     if may_have_leading_point(marks):
         rewritten = with_leading_points(sql, rewritten)
+    if "0x" in sql or "0X" in sql:
+        rewritten = with_hexadecimals(sql, rewritten, dialect)
     if may_have_bracketed_list(marks):
         rewritten = with_lists_as_calls(rewritten, dialect)
-    if dialect in DIALECTS and may_have_keywords_as_names(marks):
-        rewritten = with_keywords_as_names(rewritten)
+    if dialect in DIALECTS:
+        if may_have_keywords_as_names(marks):
+            rewritten = with_keywords_as_names(rewritten)
+        if may_have_lateral_view(marks):
+            rewritten = with_columns_of_views(rewritten)
     return rewritten, marks if rewritten is tokens else marks_of(rewritten)
 
 

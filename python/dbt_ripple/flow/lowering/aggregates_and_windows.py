@@ -164,6 +164,14 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
         pieces.extend(self.expr(e, indirect(kind, SORT)) for e in node.expressions)
         return merkle(pieces)
 
+    def chosen_by(self, node: exp.HavingMax, kind: int) -> Expr:
+        """``x HAVING MAX y`` in an aggregate: y says of which rows x is taken."""
+        which = b"max" if node.args.get("max") else b"min"
+        value = self.expr(node.this, kind)
+        return merkle(
+            [b"HavingMax", which, value, self.expr(node.expression, indirect(kind, SORT))]
+        )
+
     def window(self, node: exp.Window, kind: int) -> Expr:
         if not self.scopes:
             return self.window_call(node, kind)

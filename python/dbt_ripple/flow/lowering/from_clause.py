@@ -60,6 +60,8 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
 
     def join(self, node: exp.Join) -> FromItem:
         args = node.args
+        if args.get("kind") == "ARRAY":
+            return self.array_join(node)
         scope = self.scopes[-1]
         before = len(scope.sources)
         words = [str(args[k]).upper() for k in ("method", "side", "kind") if args.get(k)]
@@ -225,6 +227,9 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                 columns = columns or list(FLATTEN_COLUMNS)
             rel = self.table_function(node.this, columns)
             self.hash_unread(node, _READ_OF_FUNCTION)
+            columns = []
+        elif isinstance(node, (exp.Alias, exp.AtIndex, exp.Pivot)) and self.dialect == "redshift":
+            rel = self.navigated_array(node)
             columns = []
         elif isinstance(node, (exp.Func, exp.UDTF)):
             rel = self.table_function(node, columns)

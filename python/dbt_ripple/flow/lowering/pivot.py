@@ -34,6 +34,10 @@ _READ_OF_PIVOT: Final = argument_names(
 _READ_OF_PIVOT_FIELD: Final = argument_names("this expressions")
 
 
+_VALUES_ARE_NAMES: Final = frozenset({"fabric", "tsql"})
+_NAME_ALONE: Final = argument_names("this")
+
+
 def _name_of(node: Any) -> str:
     return str(node.name)
 
@@ -68,7 +72,7 @@ class Pivots(ClauseHelpers):
             fields.append(self.lower_alone(field.this, CONDITIONAL))
             listed = listed and bool(field.expressions)
             each = [
-                self.constant(v.this if isinstance(v, exp.PivotAlias) else v)
+                self.pivot_value(v.this if isinstance(v, exp.PivotAlias) else v)
                 for v in field.expressions
             ]
             values = [digest(a, b) for a in values for b in each] if values else each
@@ -91,6 +95,13 @@ class Pivots(ClauseHelpers):
             scope.refs,
             scope.subs,
         )
+
+    def pivot_value(self, node: Any) -> bytes:
+        """A value of a PIVOT; T-SQL writes it as a name, which is no column's."""
+        if self.dialect in _VALUES_ARE_NAMES and isinstance(node, exp.Column):
+            refuse_unread(node, _NAME_ALONE)
+            return digest(b"value", self.spelled(node.this), self.fold(node.this).encode())
+        return self.constant(node)
 
     def unpivot(self, node: exp.Pivot, rel: Rel, scope: Scope) -> Rel:
         fields = node.args.get("fields") or []
