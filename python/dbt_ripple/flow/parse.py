@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from dbt_ripple.flow.bracketed_lists import with_lists_as_calls
 from dbt_ripple.flow.doubled_quotes import with_doubled_quotes
-from dbt_ripple.flow.hexadecimals import with_hexadecimals
+from dbt_ripple.flow.hexadecimals import with_empty_hexadecimals
 from dbt_ripple.flow.invisible_spaces import with_spaces
 from dbt_ripple.flow.keywords_as_names import DIALECTS, with_keywords_as_names
 from dbt_ripple.flow.lateral_views import with_columns_of_views
@@ -161,7 +161,7 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
     if may_have_leading_point(marks):
         rewritten = with_leading_points(sql, rewritten)
     if "0x" in sql or "0X" in sql:
-        rewritten = with_hexadecimals(sql, rewritten, dialect)
+        rewritten = with_empty_hexadecimals(sql, rewritten)
     if may_have_bracketed_list(marks):
         rewritten = with_lists_as_calls(rewritten, dialect)
     if dialect in DIALECTS:

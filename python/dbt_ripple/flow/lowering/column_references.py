@@ -164,16 +164,16 @@ class ColumnReferences(ExpressionWalk):
     def named_value(self, name: exp.Identifier, key: str, kind: int) -> Expr | None:
         """ClickHouse's ``with e as name``: the name is the expression, wherever it stands.
 
-        In a query further in, a column of that name counts as well.
+        A setting decides whether a column of that name comes first, so that counts as well.
         """
         for nth, (depth, named, value) in reversed([*enumerate(self.named_values)]):
             if named != key:
                 continue
+            if len(self.scopes) != depth and value.find(exp.Column, exp.Star) is not None:
+                raise Unsupported("a value of WITH that reads columns, in a query further in")
             before, self.named_values = self.named_values, self.named_values[:nth]
             e = self.expr(value.copy(), transformed(kind))
             self.named_values = before
-            if len(self.scopes) == depth:
-                return merkle([b"value", e])
             column = self.depend(self.ref(0, -3, key, name.name), transformed(kind))
             return merkle([b"value", e, column])
         return None

@@ -184,10 +184,10 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
 
     def function_as_table(self, node: exp.Table, columns: list[str]) -> Rel:
         """A table function, which sqlglot takes for the name of a table."""
-        if node.args.get("ordinality") or node.this is None or node.this == "":
-            raise Unsupported(
-                "WITH ORDINALITY" if node.args.get("ordinality") else "a relation without a name"
-            )
+        if node.args.get("ordinality") and len(columns) < 2:
+            raise Unsupported("WITH ORDINALITY without names of its columns")
+        if node.this is None or node.this == "":
+            raise Unsupported("a relation without a name")
         rel = self.table_function(node.this, columns, self.parts(node)[:-1])
         self.hash_unread(node, _READ_OF_FUNCTION)
         return rel

@@ -71,10 +71,14 @@ class Pivots(ClauseHelpers):
             refuse_unread(field, _READ_OF_PIVOT_FIELD)
             fields.append(self.lower_alone(field.this, CONDITIONAL))
             listed = listed and bool(field.expressions)
-            each = [
-                self.pivot_value(v.this if isinstance(v, exp.PivotAlias) else v)
-                for v in field.expressions
-            ]
+            each: list[bytes] = []
+            for v in field.expressions:
+                if isinstance(v, exp.PivotAny):  # the order is that of its columns
+                    fields.append(LoweredExpr(digest(verbatim(v)), {}, {}))
+                elif isinstance(v, exp.Query):
+                    fields.append(self.lower_alone(v, CONDITIONAL))
+                else:
+                    each.append(self.pivot_value(v.this if isinstance(v, exp.PivotAlias) else v))
             values = [digest(a, b) for a in values for b in each] if values else each
             # sqlglot loses the sign and the word of others (`-1`, `true`) in the names it makes.
             listed = listed and all(isinstance(v, _NAMES_A_COLUMN) for v in field.expressions)

@@ -172,6 +172,9 @@ class Lowering(FromClauses):
 
     def with_(self, node: exp.With) -> list[Cte]:
         """Lower CTE definitions; the caller pops the names when the query that sees them is done."""
+        for clause, name in (("udfs", "WITH FUNCTION"), ("search", "SEARCH or CYCLE of a CTE")):
+            if node.args.get(clause):
+                raise Unsupported(name)
         refuse_unread(node, _READ_OF_WITH)
         recursive = bool(node.args.get("recursive"))
         visible: dict[str, int] = {}
@@ -257,8 +260,13 @@ class Lowering(FromClauses):
 
     def select(self, node: exp.Select) -> Rel:
         args = {name: value for name, value in node.args.items() if value}
-        if "exclude" in args:
-            raise Unsupported("SELECT ... EXCLUDE")
+        if "exclude" in args:  # of Redshift: what it leaves out of all that is selected
+            inner = {
+                name: value for name, value in args.items() if name not in ("exclude", "with_")
+            }
+            star = exp.Star(except_=args["exclude"])
+            from_ = exp.From(this=exp.Subquery(this=exp.Select(**inner)))
+            return self.select(exp.Select(expressions=[star], from_=from_))
         if "pivots" in args:
             raise Unsupported("PIVOT of a SELECT")
         if (itself := self.relation_itself(args)) is not None:

@@ -168,7 +168,7 @@ class TableFunctions(SelectLists):
             node.this if isinstance(node, exp.MatchRecognizeMeasure) else node for node in named
         ]
         names = [self.column_named(node) for node in columns]
-        read = [exp.Star()]
+        read: list[Any] = [exp.Star()]
         if not any(match.find_all(exp.Star)):
             read = [exp.Column(this=column.this.copy()) for column in match.find_all(exp.Column)]
         inside = {k: v for k, v in args.items() if k in ("from_", "joins")}
