@@ -14,7 +14,7 @@ def with_empty_hexadecimals(sql: str, tokens: list[Any]) -> list[Any]:
 
     Example:
         >>> from sqlglot.dialects.trino import Trino
-        >>> sql = "a = 0x or \\"0x\\" = 0xff"
+        >>> sql = 'a = 0x or "0x" = 0xff'
         >>> tokens = with_empty_hexadecimals(sql, Trino().tokenize(sql))
         >>> [token.text for token in tokens if token.token_type is TokenType.NUMBER]
         ['0x']

@@ -265,8 +265,8 @@ class Lowering(FromClauses):
                 name: value for name, value in args.items() if name not in ("exclude", "with_")
             }
             star = exp.Star(except_=args["exclude"])
-            from_ = exp.From(this=exp.Subquery(this=exp.Select(**inner)))
-            return self.select(exp.Select(expressions=[star], from_=from_))
+            all_of_it = exp.From(this=exp.Subquery(this=exp.Select(**inner)))
+            return self.select(exp.Select(expressions=[star], from_=all_of_it))
         if "pivots" in args:
             raise Unsupported("PIVOT of a SELECT")
         if (itself := self.relation_itself(args)) is not None:
