@@ -17,6 +17,7 @@ from dbt_ripple.flow.bracketed_lists import with_lists_as_calls
 from dbt_ripple.flow.doubled_quotes import with_doubled_quotes
 from dbt_ripple.flow.hexadecimals import with_empty_hexadecimals
 from dbt_ripple.flow.invisible_spaces import with_spaces
+from dbt_ripple.flow.json_arrows import with_json_arrows
 from dbt_ripple.flow.keywords_as_names import DIALECTS, with_keywords_as_names
 from dbt_ripple.flow.lateral_views import with_columns_of_views
 from dbt_ripple.flow.leading_points import with_leading_points
@@ -27,6 +28,7 @@ from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
 from dbt_ripple.flow.token_kinds import (
     OPENING,
     UNARY,
+    has_arrow,
     has_pipe,
     has_values_side_by_side,
     marks_of,
@@ -58,6 +60,7 @@ class ParsedText:
 
     def __init__(self, sql: str, dialect: str) -> None:
         tokenizer, self._parser = _reader(dialect)
+        self.dialect = dialect
         self.sql = with_spaces(sql, dialect, tokenizer.tokenize)
         self.tokens, self.marks = _tokens(tokenizer, self.sql, dialect)
         self.has_pipe = has_pipe(self.marks)
@@ -70,11 +73,15 @@ class ParsedText:
     def statements(self) -> list[Any]:
         """The parse trees of its statements, made anew: lowering a tree destroys it."""
         try:
-            return [s for s in self._parser.parse(self.tokens, self.sql) if s is not None]
+            trees = [s for s in self._parser.parse(self.tokens, self.sql) if s is not None]
         except (SqlglotError, RecursionError):
             raise
         except Exception as error:  # a builder of sqlglot that does not expect these arguments
             raise Unsupported(Code.CANNOT_PARSE(error=first_line(error))) from error
+        if has_arrow(self.marks):
+            for tree in trees:
+                with_json_arrows(tree, self.dialect)
+        return trees
 
 
 def parse(sql: str, dialect: str) -> tuple[exp.Expression, Sequence[Any]] | None:

@@ -60,6 +60,15 @@ DIFFERENT = [
     ("snowflake", MATCH, ["b b last p+ 1", "b c last p+ 1", "b b last p+ 2", "b b first p+ 1"]),
     ("trino", "select a = {} as x from t", ["0x", "0x0a", "0x0b"]),
     ("spark", "select x from t lateral view {}(a) v x", ["explode", "inline"]),
+    ("clickhouse", "with (1, {}) as n select n.1 as x from t", ["2", "3"]),
+    ("oracle", "select * from t unpivot (x for y in (a as 'p' || {}))", ["'1'", "'2'"]),
+    (
+        "oracle",
+        "select min(a) keep (dense_rank first order by b) over (partition by {0}) as x, "
+        "rownum from t order by {0}",
+        ["b", "c"],
+    ),
+    ("oracle", "select min(a) keep (dense_rank first order by {}) as x from t", ["b", "c"]),
     ("postgres", "select n from t, f({}) with ordinality as e(v, n)", ["t.a", "t.b"]),
 ]
 
@@ -95,3 +104,65 @@ def test_a_quoted_name_is_no_hexadecimal_literal(name: str) -> None:
     dialect = "trino" if name[0] == '"' else "bigquery"
     lowered = lower(f"select {name} as x from t", dialect)
     assert link(lowered, table, dialect).missing == ["0x"]
+
+
+ARROWS = [
+    "f({})",
+    "coalesce({}, 'x')",
+    "jsonb_array_length({})",
+    "f('x', {} -> 'n')",
+    "f({} = 'x')",
+    "lower({} || 'x')",
+    "count(distinct {})",
+]
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite", "redshift", "duckdb"])
+@pytest.mark.parametrize("call", ARROWS)
+def test_an_arrow_in_a_call_reads_a_column(dialect: str, call: str) -> None:
+    sql = "select " + call.format("{} -> 'k'") + " as x from t"
+    lowered = lower(sql.format("b"), dialect)
+    if lowered.rel is None:  # what binds first is not known there
+        assert dialect == "duckdb"
+        assert "-> beside another operator" in str(lowered.reason)
+        return
+    (x,) = link(lowered, table, dialect).relation.columns
+    assert {column for _, column in x.deps} == {"b"}
+    assert meaning(sql.format("b"), dialect) != meaning(sql.format("c"), dialect)
+
+
+def test_an_arrow_in_a_call_reads_a_column_on_duckdb_itself() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("""create table t as select '{"k": 1}'::json as b""")
+        values = [("coalesce(b -> 'k', 'x')", "1"), ("json_type(b -> 'k')", "UBIGINT")]
+        for call, value in values:
+            assert connection.execute(f"select {call} from t").fetchall() == [(value,)]
+        names = connection.execute(
+            "select distinct function_name from duckdb_functions() "
+            "where list_contains(parameter_types, 'LAMBDA')"
+        ).fetchall()
+    for (name,) in names:  # those are given lambdas, and what they are given is no column
+        lowered = lower(f"select {name}(a, b -> b + c) as x from t", "duckdb")
+        if lowered.rel is not None:
+            (x,) = link(lowered, table, "duckdb").relation.columns
+            assert {column for _, column in x.deps} == {"a", "c"}, name
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("f(b -> 'k' || 'x')", "f(b -> ('k' || 'x'))"),
+        ("f(b -> 'k' = 'x')", "f(b -> ('k' = 'x'))"),
+        ("f(b -> 'k' -> 'x')", "f(b -> ('k' -> 'x'))"),
+    ],
+)
+def test_brackets_behind_an_arrow_count(one: str, other: str) -> None:
+    queries = [f"select {call} as x from t" for call in (one, other)]
+    assert meaning(queries[0], "postgres") != meaning(queries[1], "postgres")
+
+
+@pytest.mark.parametrize("dialect", ["spark", "snowflake", "trino", "databricks", "clickhouse"])
+def test_the_parameter_of_a_lambda_is_no_column(dialect: str) -> None:
+    lowered = lower("select transform(a, b -> b + c) as x from t", dialect)
+    (x,) = link(lowered, table, dialect).relation.columns
+    assert {column for _, column in x.deps} == {"a", "c"}

@@ -255,6 +255,11 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
             return self.generic(node, kind)
         if isinstance(node, exp.WithinGroup):
             return self.within_group_call(node, kind)
+        if isinstance(node, exp.Window) and self.scopes:  # Oracle's KEEP (...) OVER (...)
+            aggregated = self.scopes[-1].aggregated
+            kept = self.window_call(node, kind)
+            self.scopes[-1].aggregated = aggregated
+            return kept[1] if type(kept) is list and kept[0] == "A" else kept
         if isinstance(node, (exp.First, exp.Last)):
             return self.generic(node, kind)
         if isinstance(node, _RANKS):

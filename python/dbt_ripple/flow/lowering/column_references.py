@@ -158,6 +158,10 @@ class ColumnReferences(ExpressionWalk):
                 raise Unsupported("a column with more of a relation's name than FROM has")
         if keys[0] == "alias" and self.dialect == "duckdb":
             raise Unsupported("alias.x, which means an alias of the select list")
+        if self.named_values and isinstance(parts[0], exp.Identifier):
+            value = self.named_value(parts[0], keys[0], transformed(kind))
+            if value is not None:
+                return self.fields(value, fields[1:])
         ref = self.ref(0, -1, keys[0], parts[0].name)
         return self.fields(self.depend(ref, transformed(kind)), fields[1:])
 

@@ -47,6 +47,12 @@ def _is_bare(node: Any) -> bool:
     return bool(node.args.get("joins")) or (_is_bare(node.this) and not node.args.get("alias"))
 
 
+def _begins_with_types(row: Any) -> bool:
+    """Whether ClickHouse's VALUES says its columns first: `('id Int, k String', (1, 'a'), ...)`."""
+    first, second = row.expressions[:2] if len(row.expressions) > 1 else (None, None)
+    return isinstance(first, exp.Literal) and first.is_string and isinstance(second, exp.Tuple)
+
+
 def taken_joins(first: Any) -> list[Any]:
     """The joins that sqlglot hangs on the first of the joined relations."""
     joins = first.args.get("joins") or []
@@ -278,6 +284,8 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
         scope = self.enter()
         self.of_one_row = self.one_row
         rows = node.expressions
+        if self.dialect == "clickhouse" and _begins_with_types(rows[0]):
+            raise Unsupported("VALUES with the types of its columns")
         width = max((len(r.expressions) if isinstance(r, exp.Tuple) else 1) for r in rows)
         columns = []
         for i in range(width):

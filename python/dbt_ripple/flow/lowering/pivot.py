@@ -123,7 +123,9 @@ class Pivots(ClauseHelpers):
         for entry in field.expressions:
             label = None
             if isinstance(entry, exp.PivotAlias):
-                label = self.spelled(entry.args["alias"])
+                alias = entry.args["alias"]
+                is_name = isinstance(alias, (exp.Identifier, exp.Literal))
+                label = self.spelled(alias) if is_name else verbatim(alias)
                 entry = entry.this
             if isinstance(entry, exp.Paren):
                 entry = entry.this
