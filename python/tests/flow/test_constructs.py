@@ -12,6 +12,7 @@ from linked_tables import table_relation
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import Relation
+from dbt_ripple.reasons import Code
 
 
 def table(key: str, _: str) -> Relation:
@@ -104,6 +105,45 @@ def test_a_quoted_name_is_no_hexadecimal_literal(name: str) -> None:
     dialect = "trino" if name[0] == '"' else "bigquery"
     lowered = lower(f"select {name} as x from t", dialect)
     assert link(lowered, table, dialect).missing == ["0x"]
+
+
+LEFT_OUT = [
+    ("postgres", "select json_serialize(a returning {}) as x from t", ["text", "bytea"]),
+    ("postgres", "select a from t order by b using {} limit 1", ["<", ">"]),
+    ("postgres", "select a {} b as x from t", ["<#>", "<+>", "&&&", "<<|"]),
+    ("postgres", "select a <#> {} as x from t", ["b || c", "(b || c)"]),
+    ("postgres", "select {} as x from t", ["a <#> b <+> c", "a <#> (b <+> c)", "(a <#> b) = c"]),
+    ("oracle", "select x from json_table(a, '$' columns (x clob path '$' {}))", ["null on error",
+     "error on error", "default 'a' on error", "default 'b' on error", "null on empty"]),
+    ("trino", "select json_query(a format json, 'lax $.x' {} wrapper) as x from t", ["with",
+     "without", "with conditional array"]),
+    ("tsql", "select json_array(a, b {} on null) as x from t", ["null", "absent"]),
+    ("tsql", "select a from t with (index = {})", ["x", "y", "(x)"]),
+    ("clickhouse", "select a from t left {} outer join u using (b)", ["any", "all", "semi"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "sql", "parts"), LEFT_OUT)
+def test_what_sqlglot_does_not_parse_counts(dialect: str, sql: str, parts: list[str]) -> None:
+    meanings = {str(meaning(sql.format(part), dialect)) for part in parts}
+    assert len(meanings) == len(parts)
+
+
+NOT_LEFT_OUT = [
+    ("postgres", "select f(a returning b + c) from t"),
+    ("postgres", "select returning, a b c from t"),
+    ("tsql", "select json_array(a on null) from t"),
+    ("tsql", "select a from t where index = x) from t"),
+    ("mysql", "select a <#> b from t"),
+    ("clickhouse", "select a from t left outer outer join u using (b)"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "sql"), NOT_LEFT_OUT)
+def test_what_may_read_a_column_is_not_left_out(dialect: str, sql: str) -> None:
+    reason = lower(sql, dialect).reason
+    assert reason is not None
+    assert reason.code is Code.CANNOT_PARSE
 
 
 ARROWS = [
