@@ -63,7 +63,9 @@ DIALECTS: Final = {
 _ALSO: Final = {"athena": ("athena", "presto"), "trino": ("trino", "presto")}
 """Whose SQL sqlglot tests under another name, too."""
 _BEGINS: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES"})
-_WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "INTO", "CREATE"})
+_NO_QUERY: Final = frozenset("CREATE DELETE DROP GO INSERT INTO MERGE RETURN UPDATE".split())
+"""Words of statements that write, or of several statements without a semicolon between them."""
+_ASSIGNS: Final = re.compile(r"(?i)select\s+@\w+\s*[-+*/%]?=")
 _UNKNOWN_NAMES: Final = frozenset({Code.CANNOT_FIND, Code.MAY_NOT_BUILD})
 _NEEDS_CATALOG: Final = frozenset(
     {
@@ -118,17 +120,19 @@ def queries_of(text: str, dialect: str) -> Iterator[str]:
             bounds = [0, *(end + 1 for end in ends)]
             statements = [part[a:b] for a, b in zip(bounds, [*ends, len(part)], strict=True)]
         for statement in statements:
-            if _is_query(statement, tokenize):
+            if _is_query(statement, tokenize, dialect):
                 yield statement.strip()
 
 
-def _is_query(statement: str, tokenize: Any) -> bool:
+def _is_query(statement: str, tokenize: Any, dialect: str) -> bool:
     try:
         words = [t.text.upper() for t in tokenize(statement)]
     except Exception:
         words = re.findall(r"\w+|\(", re.sub(r"--.*|/\*.*?\*/", "", statement).upper())
     first = next((word for word in words if word != "("), "")
-    return first in _BEGINS and not _WRITES.intersection(words)
+    if dialect == "tsql" and _ASSIGNS.search(statement):
+        return False
+    return first in _BEGINS and not _NO_QUERY.intersection(words)
 
 
 def corpus(clones: Path, dialect: str) -> list[str]:

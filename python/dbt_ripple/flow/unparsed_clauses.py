@@ -28,7 +28,7 @@ _CLAUSES: Final = {
     "": rf"(?:{_OF_JSON})(?: (?:{_OF_JSON}))*(?= [),])",
     "clickhouse": r"(?:(?<=ANY )|(?<=ALL )|(?<=SEMI )|(?<=ANTI )|(?<=ASOF ))OUTER(?= JOIN)",
     "postgres": r"USING (?:[<>]|OPERATOR \( \w+ \. [<>] \))",
-    "tsql": r"(?<=INDEX )= (?:\w+|\( \w+ \))(?= [),])",
+    "tsql": r"(?<=INDEX )= (?:\w+|\( \w+ \))(?= [),])|(?<=OPENROWSET \( )BULK(?= N?')",
 }
 """What is left out: of all dialects, and of one; patterns of tokens in upper case, a space between them."""
 _OPERATOR: Final = re.compile(r"[-+*/<>=~!@#%^&|?]+")
@@ -90,5 +90,5 @@ def _operators(sql: str, tokens: Sequence[Any]) -> Iterator[tuple[int, int, str]
             operator = operator[0] + operator[1:].rstrip("+-")
         inside = token.start + len(operator)
         is_known = token.end + 1 == inside and operator != "@"
-        if not is_known and len(operator) > 1 or operator == "@":
+        if operator == "@" or (len(operator) > 1 and not is_known):
             yield token.start, inside, f" OPERATOR(public.{operator}) "

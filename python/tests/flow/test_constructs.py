@@ -62,6 +62,10 @@ DIFFERENT = [
     ("trino", "select a = {} as x from t", ["0x", "0x0a", "0x0b"]),
     ("spark", "select x from t lateral view {}(a) v x", ["explode", "inline"]),
     ("clickhouse", "with (1, {}) as n select n.1 as x from t", ["2", "3"]),
+    ("clickhouse", "select count() as x from file('a', {})", ["Parquet", "CSV"]),
+    ("clickhouse", "select x from v({} = 1)", ["p", "q"]),
+    ("clickhouse", "with {} as n select number as x from numbers(n)", ["3", "4"]),
+    ("tsql", "select x from openrowset(bulk 'a', {}) as d", ["format = 'b'", "firstrow = 'b'"]),
     ("oracle", "select * from t unpivot (x for y in (a as 'p' || {}))", ["'1'", "'2'"]),
     (
         "oracle",
@@ -144,6 +148,23 @@ def test_what_may_read_a_column_is_not_left_out(dialect: str, sql: str) -> None:
     reason = lower(sql, dialect).reason
     assert reason is not None
     assert reason.code is Code.CANNOT_PARSE
+
+
+NAMES_NO_COLUMN = [
+    ("clickhouse", "select count() as x from file('a', Parquet)"),
+    ("clickhouse", "select x from v(p = 1)"),
+    ("tsql", "select x from openrowset(bulk 'a', format = 'b') as d"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "sql"), NAMES_NO_COLUMN)
+def test_the_name_of_an_argument_is_no_column(dialect: str, sql: str) -> None:
+    missing = link(lower(sql, dialect), table, dialect).missing
+    assert not {"Parquet", "p", "format"}.intersection(missing)
+
+
+def test_a_relation_that_a_function_of_clickhouse_is_given_is_told() -> None:
+    assert "s.t" in lower("select a from remote('h', s.t)", "clickhouse").called
 
 
 ARROWS = [

@@ -25,6 +25,7 @@ _OVER_A_RELATION: Final = {
 }
 """DuckDB's macros that read a relation of which they are told the name, and the columns they give."""
 _NAVIGATE_ARRAYS: Final = frozenset({"bigquery", "redshift"})
+_NAME_ARGUMENTS: Final = frozenset({"clickhouse", "duckdb", "tsql"})
 _PLAIN: Final = (exp.Literal, exp.Array, exp.Paren, exp.Boolean)
 _WORD: Final = re.compile(r"\w+")
 _READ_OF_LATERAL: Final = argument_names("this alias view outer cross_apply ordinality")
@@ -118,14 +119,19 @@ class TableFunctions(SelectLists):
         return Generator(x, names, keys)
 
     def name_arguments(self, node: Any) -> None:
-        """DuckDB: `f(num_rows = 3)` names an argument, and asks no column."""
-        if self.dialect != "duckdb" or not isinstance(node, exp.Func):
+        """`f(num_rows = 3)` names an argument, and asks no column; nor does ClickHouse's `file(a, CSV)`."""
+        if self.dialect not in _NAME_ARGUMENTS or not isinstance(node, exp.Func):
             return
         for argument in node.expressions:
             named = argument.this if isinstance(argument, exp.EQ) else None
             if isinstance(named, exp.Column) and not named.table:
                 name = exp.var(named.name.lower())
                 argument.replace(exp.Kwarg(this=name, expression=argument.expression))
+            elif self.dialect == "clickhouse" and isinstance(argument, exp.Column):
+                if self.fold(argument.parts[0]) not in {name for _, name, _ in self.named_values}:
+                    word = ".".join(part.name for part in argument.parts)
+                    self.called[word] = None  # a format, or a relation of `remote(...)`
+                    argument.replace(exp.var(word))
 
     def note_call(self, node: Any) -> None:
         """Note a table function and the strings it is given, by which it may find relations."""
