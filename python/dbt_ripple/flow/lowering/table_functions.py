@@ -122,16 +122,20 @@ class TableFunctions(SelectLists):
         """`f(num_rows = 3)` names an argument, and asks no column; nor does ClickHouse's `file(a, CSV)`."""
         if self.dialect not in _NAME_ARGUMENTS or not isinstance(node, exp.Func):
             return
+        values = {name for _, name, _ in self.named_values}
         for argument in node.expressions:
             named = argument.this if isinstance(argument, exp.EQ) else None
             if isinstance(named, exp.Column) and not named.table:
                 name = exp.var(named.name.lower())
                 argument.replace(exp.Kwarg(this=name, expression=argument.expression))
-            elif self.dialect == "clickhouse" and isinstance(argument, exp.Column):
-                if self.fold(argument.parts[0]) not in {name for _, name, _ in self.named_values}:
-                    word = ".".join(part.name for part in argument.parts)
-                    self.called[word] = None  # a format, or a relation of `remote(...)`
-                    argument.replace(exp.var(word))
+            elif (
+                self.dialect == "clickhouse"
+                and isinstance(argument, exp.Column)
+                and self.fold(argument.parts[0]) not in values
+            ):
+                word = ".".join(part.name for part in argument.parts)
+                self.called[word] = None  # a format, or a relation of `remote(...)`
+                argument.replace(exp.var(word))
 
     def note_call(self, node: Any) -> None:
         """Note a table function and the strings it is given, by which it may find relations."""
