@@ -175,8 +175,7 @@ CALLED_WITHOUT_BRACKETS: Final[dict[str, frozenset[str]]] = {
     "redshift": _STANDARD | {"sysdate"},
     "risingwave": _STANDARD,
     "snowflake": frozenset(
-        "current_date current_time current_timestamp current_user level localtime "
-        "localtimestamp".split()
+        "current_date current_time current_timestamp current_user localtime localtimestamp".split()
     ),
     "spark": frozenset(
         "current_date current_time current_timestamp current_user grouping__id session_user "

@@ -68,6 +68,8 @@ class Pivots(ClauseHelpers):
         for field in args.get("fields") or []:
             if not isinstance(field, exp.In):
                 raise Unsupported("PIVOT without a list of values")
+            if field.args.get("field"):
+                raise Unsupported("PIVOT over the values of a type")
             refuse_unread(field, _READ_OF_PIVOT_FIELD)
             fields.append(self.lower_alone(field.this, CONDITIONAL))
             listed = listed and bool(field.expressions)
