@@ -56,6 +56,12 @@ DIFFERENT = [
         "select r.{} from (select array_agg({} order by b {} limit 1)[offset(0)] as r from t as x)",
         ["a x asc", "b x asc", "a x desc"],
     ),
+    ("bigquery", "select e.y as x from unnest([struct(1 as x, {} as y)]) as e", ["1", "2"]),
+    (
+        "bigquery",
+        "select e.y as x from unnest([struct(1 as x, 2 as y), {}]) as e",
+        ["(1,2)", "struct(1,3)", "struct(1,4)"],
+    ),
     ("snowflake", "select * from t pivot (sum(a) for b in ({}))", ["any", "select a from u"]),
     ("snowflake", MATCH, ["b b last p+ 1", "b b last p* 1", "c b last p+ 1"]),
     ("snowflake", MATCH, ["b b last p+ 1", "b c last p+ 1", "b b last p+ 2", "b b first p+ 1"]),
@@ -90,6 +96,24 @@ def test_each_part_counts(dialect: str, sql: str, parts: list[str]) -> None:
 def test_a_field_that_is_not_read_does_not_count() -> None:
     one, other = (f"select struct(a as x, {e} as y).x as z from t" for e in ("b", "c"))
     assert meaning(one, "bigquery") == meaning(other, "bigquery")
+
+
+READ_OF_AN_ARRAY = [
+    ("[struct(a as x, b as y)]", {"b"}),
+    ("[struct(a as x, 1 as y), struct(1, c)]", {"c"}),
+    ("[struct(a as x, b as y), (1, c)]", {"a", "b", "c"}),
+    ("[struct(a as e, b as y)]", {"a", "b"}),
+    ("[struct(a as y, b as Y)]", {"a", "b"}),
+    ("[struct(a as y), struct(b as x, c as y)]", {"a", "b", "c"}),
+]
+
+
+@pytest.mark.parametrize(("array", "read"), READ_OF_AN_ARRAY)
+def test_what_a_field_of_an_array_that_is_written_out_reads(array: str, read: set[str]) -> None:
+    lowered = lower(f"select e.y as z from t, unnest({array}) as e", "bigquery")
+    linked = link(lowered, table, "bigquery")
+    assert not linked.missing
+    assert {column for _, column in linked.relation.columns[0].deps} == read
 
 
 @pytest.mark.parametrize("twice", ["struct(a as x, {} as x)", "struct(a as x, {} as y, b + 1)"])

@@ -25,19 +25,24 @@ _READ_OF_COLUMN: Final = argument_names("this table db catalog")
 _READ_OF_PLAIN: Final = argument_names("this table")
 
 
+def field_names(struct: exp.Struct) -> list[str]:
+    """The names of the fields of a struct that is written out; none where one has no name."""
+    names = []
+    for field in struct.expressions:
+        if isinstance(field, (exp.PropertyEQ, exp.Column)) and type(field.this) is exp.Identifier:
+            names.append(field.this.name)
+        else:
+            return []
+    return names
+
+
 def named_field(struct: exp.Struct, key: str) -> Any:
     """The value of the one field of this name in a struct that is written out; None of others."""
-    found = []
-    for field in struct.expressions:
-        if isinstance(field, exp.PropertyEQ) and isinstance(field.this, exp.Identifier):
-            name, value = field.this.name, field.expression
-        elif isinstance(field, exp.Column) and isinstance(field.this, exp.Identifier):
-            name, value = field.name, field
-        else:
-            return None
-        if lowered[name] == lowered[key]:
-            found.append(value)
-    return found[0] if len(found) == 1 else None
+    names = [lowered[name] for name in field_names(struct)]
+    if names.count(lowered[key]) != 1:
+        return None
+    field = struct.expressions[names.index(lowered[key])]
+    return field.expression if isinstance(field, exp.PropertyEQ) else field
 
 
 class ColumnReferences(ExpressionWalk):

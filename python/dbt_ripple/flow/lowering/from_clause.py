@@ -160,7 +160,10 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                 if alias is None:
                     alias = function_name(node.this)
         else:
+            given = columns
             rel, columns = self.unnamed_relation(node, columns)
+            if given and self.fields_of_elements(node, given):
+                alias = fold(given[0], False, self.dialect)  # the name of each struct
         for pivot in args.get("pivots") or []:
             rel = self.pivot(pivot, rel, columns)
             columns = []

@@ -12,6 +12,7 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import TRANSFORMATION, CteRef, Expr, FromItem, Generator, LoweredExpr, Rel
 from dbt_ripple.flow.lowering.clause_helpers import refuse_unread
+from dbt_ripple.flow.lowering.column_references import field_names
 from dbt_ripple.flow.lowering.parse_tree import argument_names, function_name, verbatim
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.select_list import SelectLists
@@ -263,11 +264,15 @@ class TableFunctions(SelectLists):
         self.hash_unread(node, _READ_OF_UNNEST)
         x = self.lower_together(node.expressions, TRANSFORMATION, b"unnest")
         names: list[str] | None = list(columns)
+        of_structs = self.fields_of_elements(node, columns)
         each = (
             [self.lower_alone(e, TRANSFORMATION) for e in node.expressions]
             if len(node.expressions) == len(columns)
             else []
         )
+        if of_structs:
+            names = columns = [*of_structs]
+            each = [self.lower_together(es, TRANSFORMATION, b"f") for es in of_structs.values()]
         offset = node.args.get("offset")
         if isinstance(offset, exp.Identifier):
             names = [*columns, offset.name]
@@ -280,8 +285,34 @@ class TableFunctions(SelectLists):
             names = [*names, "ordinality"]
             each = [*each, x] if each else []
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
-        by_field = self.dialect == "bigquery" and not all(map(_of_scalars, node.expressions))
+        by_field = self.dialect == "bigquery" and not (
+            of_structs or all(map(_of_scalars, node.expressions))
+        )
         return Generator(x, names, keys, each, by_field)
+
+    def fields_of_elements(self, node: Any, alias: list[str]) -> dict[str, list[Any]]:
+        """The fields of the structs in an array that is written out, on BigQuery; each with its values.
+
+        None where a field has the name of the whole struct, its alias.
+        """
+        if self.dialect != "bigquery" or not isinstance(node, exp.Unnest):
+            return {}
+        array = node.expressions[0] if len(node.expressions) == 1 else None
+        structs = array.expressions if isinstance(array, exp.Array) else []
+        if not structs or not all(type(s) is exp.Struct for s in structs):
+            return {}
+        names = field_names(structs[0])
+        told_apart = {name.lower() for name in (*names, *alias)}
+        if len(told_apart) < len(names) + len(alias) or any(
+            len(s.expressions) != len(names) for s in structs
+        ):
+            return {}
+        rows = [[_value_of(field) for field in s.expressions] for s in structs]
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _value_of(field: Any) -> Any:
+    return field.expression if isinstance(field, exp.PropertyEQ) else field
 
 
 def _with_names(x: LoweredExpr) -> LoweredExpr:
