@@ -13,7 +13,7 @@ from sqlglot import exp
 from dbt_ripple.flow.lowering.parse_tree import function_name
 from dbt_ripple.flow.lowering.scope import Unsupported
 
-_HAVE_LAMBDAS: Final = frozenset(
+HAVE_LAMBDAS: Final = frozenset(
     """
     athena bigquery clickhouse databricks dremio dune hive presto snowflake spark trino
     """.split()
@@ -44,7 +44,7 @@ def with_json_arrows(tree: Any, dialect: str) -> None:
     Raises:
         Unsupported: of DuckDB, where another operator stands beside it without brackets.
     """
-    if dialect in _HAVE_LAMBDAS:
+    if dialect in HAVE_LAMBDAS:
         return
     for node in [*tree.find_all(exp.Lambda)]:
         if len(node.expressions) != 1 or node.args.get("colon"):

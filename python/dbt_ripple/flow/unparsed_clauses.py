@@ -13,6 +13,9 @@ from typing import Any, Final
 
 from sqlglot import TokenType
 
+from dbt_ripple.flow.json_arrows import HAVE_LAMBDAS
+from dbt_ripple.flow.token_kinds import NAMES, VALUES
+
 _POSTGRES: Final = frozenset({"materialize", "postgres", "redshift", "risingwave"})
 _OF_JSON: Final = "|".join(
     (
@@ -31,6 +34,10 @@ _CLAUSES: Final = {
     "tsql": r"(?<=INDEX )= (?:\w+|\( \w+ \))(?= [),])|(?<=OPENROWSET \( )BULK(?= N?')",
 }
 """What is left out: of all dialects, and of one; patterns of tokens in upper case, a space between them."""
+_BEGIN_AN_ARGUMENT: Final = frozenset({TokenType.L_PAREN, TokenType.COMMA, TokenType.DISTINCT})
+_END_AN_OPERAND: Final = frozenset(
+    {TokenType.R_PAREN, TokenType.COMMA, TokenType.ORDER_BY, TokenType.ARROW, TokenType.DARROW}
+)
 _OPERATOR: Final = re.compile(r"[-+*/<>=~!@#%^&|?]+")
 _OF_LONGER_OPERATORS: Final = frozenset("~!@#%^&|?")
 
@@ -53,6 +60,8 @@ def without_unparsed_clauses(
         left_out.append(words)
     if dialect in _POSTGRES:
         cuts += _operators(sql, tokens)
+    if dialect not in HAVE_LAMBDAS:
+        cuts += _arrows(sql, tokens)
     pieces: list[str] = []
     at = 0
     for start, end, instead in sorted(cuts):
@@ -76,6 +85,22 @@ def _clauses(sql: str, tokens: Sequence[Any], dialect: str) -> Iterator[tuple[in
     for match in re.finditer("|".join(patterns), " ".join(written)):
         if match.start() in starts and match.end() in ends:
             yield starts[match.start()], ends[match.end()], match[0]
+
+
+def _arrows(sql: str, tokens: Sequence[Any]) -> Iterator[tuple[int, int, str]]:
+    """`f(b -> 'k' order by c)`, where sqlglot sees a lambda: with brackets around `b -> 'k'` it does not."""
+    kinds = [token.token_type for token in tokens]
+    for i in range(1, len(tokens) - 3):
+        before, name, arrow, key, behind = kinds[i - 1 : i + 4]
+        if (
+            arrow is TokenType.ARROW
+            and before in _BEGIN_AN_ARGUMENT
+            and name in NAMES
+            and key in VALUES
+            and behind in _END_AN_OPERAND
+        ):
+            start, end = tokens[i].start, tokens[i + 2].end + 1
+            yield start, end, f"({sql[start:end]})"
 
 
 def _operators(sql: str, tokens: Sequence[Any]) -> Iterator[tuple[int, int, str]]:

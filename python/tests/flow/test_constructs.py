@@ -141,6 +141,9 @@ LEFT_OUT = [
     ("postgres", "select a {} b as x from t", ["<#>", "<+>", "&&&", "<<|"]),
     ("postgres", "select a <#> {} as x from t", ["b || c", "(b || c)"]),
     ("postgres", "select {} as x from t", ["a <#> b <+> c", "a <#> (b <+> c)", "(a <#> b) = c"]),
+    ("postgres", "select jsonb_agg(a -> 'k' order by {}) as x from t", ["b", "c"]),
+    ("postgres", "select jsonb_agg({} -> 'k' order by c) as x from t", ["a", "b"]),
+    ("postgres", "select jsonb_agg(a -> {} -> 'n' order by c) as x from t", ["'k'", "1"]),
     ("oracle", "select x from json_table(a, '$' columns (x clob path '$' {}))", ["null on error",
      "error on error", "default 'a' on error", "default 'b' on error", "null on empty"]),
     ("trino", "select json_query(a format json, 'lax $.x' {} wrapper) as x from t", ["with",
@@ -163,6 +166,7 @@ NOT_LEFT_OUT = [
     ("tsql", "select json_array(a on null) from t"),
     ("tsql", "select a from t where index = x) from t"),
     ("mysql", "select a <#> b from t"),
+    ("postgres", "select jsonb_agg(a -> 'k' || 'n' order by c) from t"),
     ("clickhouse", "select a from t left outer outer join u using (b)"),
 ]
 
