@@ -12,7 +12,7 @@ WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/u
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign fuzz format tables explorer explorer-check lock clean
+.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign fuzz corpus format tables explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
@@ -112,6 +112,9 @@ bench: install  ## Measure the analysis against the floor and the peers, and the
 
 bench-real: install  ## Measure on public projects whose clones lie in CLONES, and on our shop; writes BENCHMARKS.md.
 	$(BIN)/python python/bench/run_real.py $(if $(CLONES),"$(CLONES)") --write $(TOOK)
+
+corpus: install  ## Count how much of the public SQL of 14 dialects is followed; CLONES has clones of sqlfluff and sqlglot.
+	$(BIN)/python python/bench/corpus.py "$(CLONES)" $(TOOK)
 
 format: install  ## Format the code.
 	$(BIN)/ruff format python
