@@ -255,3 +255,16 @@ def test_the_parameter_of_a_lambda_is_no_column(dialect: str) -> None:
     lowered = lower("select transform(a, b -> b + c) as x from t", dialect)
     (x,) = link(lowered, table, dialect).relation.columns
     assert {column for _, column in x.deps} == {"a", "c"}
+
+
+OF_SQL_SERVER = [
+    ("select dateadd(month, datediff(month, 0, a), 0) as x from t", [{"a"}]),
+    ("select * from t pivot (sum(a) for b in ([1], [2])) as p", [{"c"}, {"a", "b"}, {"a", "b"}]),
+]
+
+
+@pytest.mark.parametrize(("sql", "read"), OF_SQL_SERVER)
+def test_what_is_read_on_sql_server(sql: str, read: list[set[str]]) -> None:
+    linked = link(lower(sql, "tsql"), table, "tsql")
+    assert not linked.missing
+    assert [{name for _, name in column.deps} for column in linked.relation.columns] == read

@@ -29,6 +29,8 @@ _NAVIGATE_ARRAYS: Final = frozenset({"bigquery", "redshift"})
 _NAME_ARGUMENTS: Final = frozenset({"clickhouse", "duckdb", "tsql"})
 _PLAIN: Final = (exp.Literal, exp.Array, exp.Paren, exp.Boolean)
 _WORD: Final = re.compile(r"\w+")
+_COMMENT: Final = re.compile(r"/\*.*?\*/|--[^\n]*", re.S)
+_IN_PATTERN: Final = re.compile(r"\w+|\S")
 _READ_OF_LATERAL: Final = argument_names("this alias view outer cross_apply ordinality")
 _READ_OF_LATERAL_QUERY: Final = argument_names("this alias cross_apply")
 _READ_OF_OBJECT: Final = argument_names("this unpivot")
@@ -184,7 +186,12 @@ class TableFunctions(SelectLists):
             read = [exp.Column(this=column.this.copy()) for column in match.find_all(exp.Column)]
         inside = {k: v for k, v in args.items() if k in ("from_", "joins")}
         subs = self.scopes[-1].subs
-        clause = digest(b"match", verbatim({k: v for k, v in match.args.items() if k != "alias"}))
+        for call in match.find_all(exp.Anonymous):
+            call.set("this", function_name(call))
+        pattern = _COMMENT.sub(" ", match.args["pattern"].name).lower()
+        hashed = {k: v for k, v in match.args.items() if k not in ("alias", "pattern")}
+        hashed["pattern"] = _IN_PATTERN.findall(pattern)
+        clause = digest(b"match", verbatim(hashed))
         subs.append(self.query(exp.Select(expressions=read or [exp.Star()], **inside)))
         last = len(subs) - 1
         x = LoweredExpr([b"match", clause, ["Q", "in", last]], {}, {last: TRANSFORMATION})
