@@ -319,6 +319,9 @@ TAKEN = [
     ("snowflake", "dateadd(day, 1, v)"),
     ("singlestore", "timestampdiff(second, v, v)"),
     ("teradata", "extract(second from v)"),
+    ("tsql", "isjson(v, object)"),
+    ("trino", "json_object('k': v returning varchar format json)"),
+    ("postgres", "our_function(variadic arr := array[v])"),
 ]
 UNSURE = [
     ("databricks", "_change_type"),
@@ -346,6 +349,9 @@ REFUSED = [
     ("snowflake", "upper(gone)"),
     ("tsql", "gone + 1"),
     ("redshift", "our_function(v) + gone"),
+    ("tsql", "isjson(object, value)"),
+    ("trino", "json_object('k': gone format json)"),
+    ("postgres", "our_function(variadic array[gone])"),
 ]
 
 
