@@ -104,7 +104,8 @@ class ConfigFingerprints:
             settings["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
             if VOLATILE_NAMES & self.words_of_hooks(node):  # in each relation other values
                 settings["hook of"] = node.unique_id
-            if any(self.references_in(sql, node) for _, sql in hooks):
+            done = (self.hook_reader.of(sql, node.package_name) for _, sql in hooks)
+            if any(self.references_in(each, node) for each in done):
                 settings["hook references"] = self.references.of(node)
         if config.get("sql_header"):
             settings["sql_header"] = normalised(str(config["sql_header"]))
@@ -342,9 +343,8 @@ class ConfigFingerprints:
             return {*done.called}
         return {*self.macros.closure(self.macros.named_in(sql))}
 
-    def references_in(self, sql: str, node: Node) -> list[str]:
+    def references_in(self, done: HookEffects, node: Node) -> list[str]:
         """What the references of a node mean, where a hook of it refers to anything but the node itself."""
-        done = self.hook_reader.of(sql, node.package_name)
         refers = any(target.place not in (None, THIS) for target in done.reads | done.writes)
         return self.references.of(node) if refers or done.because is not None else []
 

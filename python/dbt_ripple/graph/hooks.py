@@ -202,7 +202,7 @@ class Hooks:
             text = digest(text, self._everything)
         if done.packages and len(done.texts) == 1:  # it calls nothing else
             return text
-        references = self.config_fingerprints.references_in(sql, node)
+        references = self.config_fingerprints.references_in(done, node)
         return digest(
             text,
             self.config_fingerprints.code_of_hook(sql, done),
