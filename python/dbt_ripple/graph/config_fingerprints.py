@@ -270,7 +270,7 @@ class ConfigFingerprints:
         """A fingerprint of what is read of all nodes of these types."""
         # Macros that walk over ``graph`` are taken to read every word of theirs and of the hook that
         # calls them. Most words are no property of any node, and hooks that differ by them read the same.
-        reads = reads.limited_to(property_names(node for _, node in self._of_types(types)))
+        reads = reads.limited_to(self._names_of(types))
         if reads.everything:
             return self._of_each(reads, types)
         # Each property by itself, as most of what reads one reads others that are asked for, too.
@@ -282,6 +282,10 @@ class ConfigFingerprints:
     def _of_types(self, types: frozenset[str] | None) -> list[tuple[str, Node]]:
         nodes = sorted(self.project.nodes.items())
         return [(u, node) for u, node in nodes if types is None or node.resource_type in types]
+
+    @cached_method
+    def _names_of(self, types: frozenset[str] | None) -> frozenset[str]:
+        return property_names(node for _, node in self._of_types(types))
 
     @cached_method
     def _of_each(self, reads: Reads, types: frozenset[str] | None) -> bytes:
