@@ -15,7 +15,6 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.statement_effects import MARK, Effects
-from dbt_ripple.graph.known_hooks import KnownMacros, known_macros
 from dbt_ripple.graph.macros import OWN, Macros, dispatched
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place, with_any_literal
@@ -101,15 +100,10 @@ class HookReader:
     def _key(self) -> bytes:
         """A fingerprint of all that what a text does depends on."""
         project, macros = self.macros.project, self.macros.macros
-        known = sorted(self.known.writes.items())
+        known = sorted(self.macros.known.writes.items())
         settings = (project.name, project.metadata.adapter_type, project.hook_writes, known)
         texts = [(u, m.package_name, m.macro_sql) for u, m in sorted(macros.items())]
         return digest(repr((settings, texts)).encode("utf-8", "surrogatepass"))
-
-    @cached_property
-    def known(self) -> KnownMacros:
-        """The macros of which it is known what they do."""
-        return known_macros(self.macros)
 
     @cached_property
     def _runner(self) -> HookRunner:
@@ -119,7 +113,7 @@ class HookReader:
             project.name,
             project.metadata.adapter_type or "",
             {m.package_name for u, m in self.macros.macros.items() if u not in self.macros.user},
-            self.known.writes,
+            self.macros.known.writes,
             lambda: self._may_run,
         )
 
@@ -187,7 +181,7 @@ class HookReader:
             words=done.words,
             anything=anything,
             of_session=done.of_session,
-            packages=frozenset(p for u in run.known for p in self.known.writes[u]),
+            packages=frozenset(p for u in run.known for p in self.macros.known.writes[u]),
             called=frozenset(run.called),
             because=run.because,
             texts=tuple(self._texts(run, text)),

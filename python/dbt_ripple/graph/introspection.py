@@ -269,19 +269,19 @@ def without_column_values(raw: str) -> tuple[Facts, tuple[tuple[str, str], ...]]
     def is_one(call: nodes.Call) -> bool:
         if getattr(call.node, "attr", getattr(call.node, "name", "")) != "get_column_values":
             return False
-        named = {k.key: k.value for k in call.kwargs}
-        given = dict(zip(("table", "column", "default", "max_records"), call.args, strict=False))
-        if named.keys() & given.keys() or call.dyn_args or call.dyn_kwargs or len(call.args) > 2:
+        given = dict(zip(("table", "column"), call.args, strict=False))
+        given |= {keyword.key: keyword.value for keyword in call.kwargs}
+        all_named = len(given) == len(call.args) + len(call.kwargs)
+        if not all_named or call.dyn_args or call.dyn_kwargs:
             return False
-        given |= named
-        table, column = given.pop("table", None), given.pop("column", None)
-        if not given.keys() <= _WITHOUT_VALUES or not isinstance(column, nodes.Const):
-            return False
-        match table:
-            case nodes.Call(
-                node=nodes.Name(name="ref"), args=[nodes.Const(value=str(name))], kwargs=[]
-            ):
-                values[name, str(column.value)] = None
+        match given.pop("table", None), given.pop("column", None):
+            case (
+                nodes.Call(
+                    node=nodes.Name(name="ref"), args=[nodes.Const(value=str(name))], kwargs=[]
+                ),
+                nodes.Const(value=column),
+            ) if given.keys() <= _WITHOUT_VALUES:
+                values[name, str(column)] = None
                 return True
         return False
 
