@@ -89,6 +89,7 @@ matrix: install  ## The oldest dbt, other table formats, a real Airflow, Spark a
 wheel: install  ## Build the wheel and use it alone.
 	@rm -rf target/wheel && mkdir -p target/wheel
 	$(BIN)/python -m build --quiet --wheel --outdir target/wheel python
+	$(BIN)/python -m zipfile -l target/wheel/*.whl | grep -q 'dist-info/licenses/LICENSE'
 	$(BIN)/uv venv --quiet target/wheel/venv
 	$(BIN)/uv pip install --quiet --python target/wheel/venv/bin/python -c $(CONSTRAINTS) target/wheel/*.whl
 	target/wheel/venv/bin/dbt-ripple --version

@@ -183,7 +183,7 @@ class Checkout:
     def __init__(self, name: str, beside: str, clones: Path, work: Path, *, built: bool) -> None:
         shop = SHOPS[name]
         self.name = name
-        self.folder = put_up(_real(name, beside), clones, work)
+        self.folder = put_up(_real(name, beside), clones, work, sys.executable)
         self.dbt("git", "checkout", "--quiet", ".")
         make(shop.base, self.folder)
         who = ("-c", "user.name=bench", "-c", "user.email=bench@example.com")

@@ -1508,7 +1508,7 @@ def _seed(at: int, adapter: str, folder: Path) -> tuple[Relation, dict[str, Any]
         "config": _config("seed") | {"column_types": {"code": "string"}, "quote_columns": None},
         "relation_name": relation.reference,
         "raw_code": "",
-        "root_path": str(folder.resolve()),
+        "root_path": None,  # one seed writes the same bytes into any folder
         "depends_on": {"macros": [], "nodes": []},
     }
     return relation, _with_jinja(entry, at)

@@ -6,7 +6,7 @@ CLONES is a folder of git repositories (``owner/name``, ``owner+name`` or ``name
 projects of real_projects.py whose repositories are in it are put up below ``target/bench/real`` and
 compiled by dbt; the others are named and left out. Our shop needs none. Then, in turn, for each project:
 
-* ``floor``: load, tokenise and parse the models' SQL by sqlglot, lex macros and hooks by jinja2;
+* ``floor``: load, tokenise and parse the models' SQL by sqlglot, macros and hooks by jinja2;
 * ``analysis``: what ``dbt-ripple analyze --no-cache`` does, in one process;
 * ``dbt ls``: ``dbt -q ls --select state:modified+ --state``, its partial parse warm;
 * ``select``: ``dbt-ripple select --state``, base and head analysed before;

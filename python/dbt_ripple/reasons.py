@@ -14,6 +14,7 @@ Of lists, what follows the name says how they are written:
 * ``{words:`}``: each in backquotes
 * ``{names:quoted}``: as `named` writes the names that a query looks for
 * ``{names:cannot find}``: as `not_found` says which names a query looks for in vain
+* ``{names:not followed}``: as `not_followed` writes the names that we cannot follow
 * ``{names:has|have}``: the first where it is one, else the second
 * ``{assets:#asset}``: how many, ``2 assets``
 """
@@ -118,6 +119,7 @@ class Code(StrEnum):
         "materialization {materialization} is not known",
     )
     CANNOT_FIND = "cannot_find", "{names:cannot find}"
+    CANNOT_FOLLOW = "cannot_follow", "cannot follow {names:not followed}"
     MAY_NOT_BUILD = "may_not_build", "may not build: {because}"
     SYNTAX_ERROR = (
         "syntax_error",
@@ -525,6 +527,61 @@ class Code(StrEnum):
         "{name} is deprecated, and its readers have until {date}",
     )
     OF_COLUMN = "of_column", "{column}: {because}"
+    PII_TAG_REMOVED = (
+        "pii_tag_removed",
+        "it is tagged as {pii} on base and not any more; for this change it still counts as {pii}",
+    )
+    PII_DECLASSIFIED = "pii_declassified", "it is newly declassified ({reason})"
+    MACRO_OF_OTHER_CONTEXTS = "macro_of_other_contexts", "macro {name}: {because}"
+    DECIDED_BY_CONTEXT = (
+        "decided_by_context",
+        "what it compiles to depends on {names:and}; only what it compiles to here is judged",
+    )
+    READS_BY_TEXT = (
+        "reads_by_text",
+        "reads relations that a text names ({functions:and}); what it reads of them is not known",
+    )
+    HOOK_ACTS = "hook_acts", "has a new hook that may take data to where no model is"
+    NAMES_RELATIONS = (
+        "names_relations",
+        "macro {name} names relations, and is another one; where they are for other targets is not known",
+    )
+    MAY_PASS_ON = (
+        "may_pass_on",
+        "cannot be analysed, and may pass on {name}.{column}, which is {pii}: {because}",
+    )
+    READS_LESS = (
+        "reads_less",
+        "it says that it reads less than on base; whether it does is not known here",
+    )
+    DISABLED_HERE = "disabled_here", "it is new and disabled here, so that it is not judged"
+    POLICY_LEVEL = "policy_level", "rule {rule} goes from {was} to {now}"
+    POLICY_ABOVE = "policy_above", "rule {rule} begins above {now}, not above {was}"
+    POLICY_REQUIRED = "policy_required", "tags_required asks for {now}, not for {was}"
+    POLICY_EXCEPTED = (
+        "policy_excepted",
+        "a new exception from {rule} for {unique_id} ({reason})",
+    )
+    POLICY_NOT_EXCEPTED = (
+        "policy_not_excepted",
+        "an exception from {rule} for {unique_id} goes",
+    )
+    POLICY_MASKING = "policy_masking", "{names:and} {names:counts|count} as masking now"
+    POLICY_MASKING_MACRO = "policy_masking_macro", "the macro {name}, which masks, is another one"
+    POLICY_HOOKS = "policy_hooks", "what hooks write to is said otherwise (hooks: writes)"
+    POLICY_FIRST = (
+        "policy_first",
+        "base has no rules of its own yet, so that those of this change judge it",
+    )
+    POLICY_OF_HEAD = (
+        "policy_of_head",
+        "the rules of this change judge it, because those of base are not known: keep ripple.yml and "
+        "dbt_project.yml beside base's manifest.json",
+    )
+    POLICY_UNREAD = (
+        "policy_unread",
+        "the rules of this change judge it, because those of base cannot be read ({why})",
+    )
     OWNER_REMOVED = "owner_removed", "it had the owner {owner}, and has none now"
     NEW_WITHOUT_OWNER = "new_without_owner", "it is new and has no owner"
     COMPUTED_TWICE = "computed_twice", "computes the same as {name}.{column}"
@@ -567,6 +624,13 @@ class Code(StrEnum):
     DECLARED_BUT_ABSENT = "declared_but_absent", "is declared, and not in the warehouse"
     DECLARED_OTHERWISE = "declared_otherwise", "is declared {declared} and is {now}"
     RELATION_REMOVED = "relation_removed", "{name} itself is removed"
+    RELATION_MOVED = "relation_moved", "the relation moved from {was} to {now}"
+    RELATION_NOT_BUILT = "relation_not_built", "{name} is ephemeral now: the relation is gone"
+    REMOVED_BY_OTHER = "removed_by_other", "{name} stands in its place, and does not have it"
+    OTHER_STANDS_THERE = (
+        "other_stands_there",
+        "{name} stands in its place, and its rows or values may differ",
+    )
     REMOVED_FROM_SOURCE = "removed_from_source", "removed from the source"
     REMOVED = "removed", "removed"
     RENAMED = "renamed", "renamed to {to}"
@@ -633,6 +697,11 @@ class Code(StrEnum):
         "contract_version_unexplained",
         "contract_version went from {was} to {now} without a new text in meta.migration",
     )
+    FIRST_CONTRACT_VERSION_UNEXPLAINED = (
+        "first_contract_version_unexplained",
+        "its first contract_version is {version}, without a text in meta.migration for what changes with it: "
+        "{broken:;}",
+    )
     NEW_VERSION_UNEXPLAINED = (
         "new_version_unexplained",
         "{name} is the latest version now, but {names:and} has no deprecation_date and this one "
@@ -659,7 +728,7 @@ def names_missing(reason: Reason | None) -> list[str]:
     """The names that something cannot find, by the reason why it is broken."""
     if reason is None:
         return []
-    if reason.code in (Code.CANNOT_FIND, Code.PART_CANNOT_FIND):
+    if reason.code in (Code.CANNOT_FIND, Code.CANNOT_FOLLOW, Code.PART_CANNOT_FIND):
         names = reason.arguments["names"]
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     return [name for part in parts_of(reason) for name in names_missing(part)]
@@ -711,6 +780,20 @@ def not_found(names: Sequence[str]) -> str:
     return "; ".join([f"cannot find {sought}"] * (len(said) < len(names)) + said)
 
 
+def not_followed(names: Iterable[str]) -> str:
+    """The names that a query has and that we cannot follow.
+
+    Example:
+        >>> not_followed(["t.id", "a is ambiguous", "T.id"])
+        '`t.id`, `a` (ambiguous)'
+    """
+    shown: dict[str, str] = {}
+    for name in names:
+        plain = name.removesuffix(" is ambiguous")
+        shown.setdefault(name.lower(), f"`{plain}`" + " (ambiguous)" * (plain != name))
+    return ", ".join(shown.values())
+
+
 class _InSentence:
     """Writes an argument of a reason into its sentence."""
 
@@ -732,6 +815,8 @@ def _listed(items: Sequence[str], how: str) -> str:
         return named(items)
     if how == "cannot find":
         return not_found(items)
+    if how == "not followed":
+        return not_followed(items)
     if how == "`":
         return ", ".join(f"`{item}`" for item in items)
     if how.startswith("#"):

@@ -2,7 +2,7 @@
 
 Of the artifacts only the fields that are needed are decoded, and the garbage collector has the
 thresholds that were quickest for this: both make the floor lower. It also has
-jinja2 split the text of every macro and hook into tokens, which is the least that reading them costs.
+jinja2 parse the text of every macro and hook, which is the least that reading them costs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import msgspec
 from common import Edge, Job, run
-from jinja2 import Environment
+from jinja2 import Environment, TemplateSyntaxError
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
@@ -75,13 +75,13 @@ def _analyse(job: Job) -> tuple[int, _Catalog]:
         if node.resource_type in kinds and node.compiled_code:
             with suppress(SqlglotError):  # of SQL that cannot be parsed, its tokens are enough
                 dialect.parser().parse(dialect.tokenize(node.compiled_code), node.compiled_code)
-    _lex(manifest)
+    _parse_jinja(manifest)
     job.lap("analyse")
     return sum(node.resource_type == "model" for node in manifest.nodes.values()), catalog
 
 
-def _lex(manifest: _Manifest) -> None:
-    """Lex every macro and every hook by jinja2, each text once."""
+def _parse_jinja(manifest: _Manifest) -> None:
+    """Parse every macro and every hook by jinja2, each text once."""
     texts = {macro.macro_sql for macro in manifest.macros.values()}
     for node in manifest.nodes.values():
         texts.update(hook.sql for hook in (*node.config.pre_hook, *node.config.post_hook))
@@ -89,8 +89,8 @@ def _lex(manifest: _Manifest) -> None:
             texts.add(node.raw_code)
     environment = Environment(extensions=["jinja2.ext.do"])
     for text in texts:
-        for _ in environment.lex(text):
-            pass
+        with suppress(TemplateSyntaxError):  # dbt's own blocks: their tokens are enough
+            environment.parse(text)
 
 
 def _edges(lineage: _Catalog) -> Iterable[Edge]:

@@ -17,6 +17,7 @@ import msgspec
 
 from dbt_ripple.artifacts.node_names import did_you_mean
 from dbt_ripple.artifacts.project import RunResult
+from dbt_ripple.artifacts.read_yaml import check_bounds
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
@@ -276,6 +277,7 @@ def _yaml(text: str, where: str) -> tuple[Any, YamlNode | None]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
+        check_bounds(text, where)
         yaml = YAML(typ="safe", pure=True)
         tree = yaml.compose(text)
         return (None if tree is None else yaml.constructor.construct_document(tree)), tree

@@ -198,8 +198,10 @@ def masking_functions(project: Project) -> frozenset[str]:
 
     Those of the var ``ripple_masking_functions``, which the package's model ``pii_columns`` carries
     as ``meta.masking_functions`` (dbt writes no vars into its artifacts), and dbt functions with
-    ``meta.masking: true``.
+    ``meta.masking: true``. Where others decide that (`Project.masking`), those.
     """
+    if project.masking is not None:
+        return project.masking
     functions = set()
     for node in (*project.hidden.values(), *project.nodes.values()):
         if node.package_name == "dbt_ripple":
@@ -215,6 +217,11 @@ def masking_functions(project: Project) -> frozenset[str]:
         elif node.resource_type == "function" and _flag(node.meta.get("masking")):
             functions.add(node.name.lower())
     return frozenset(functions - {""})
+
+
+def is_own(node: Node, project: Project) -> bool:
+    """Whether the repository holds it: the project itself, or a package of the repository."""
+    return node.package_name == project.name or node.package_name in project.local_packages
 
 
 def is_public(node: Node) -> bool:

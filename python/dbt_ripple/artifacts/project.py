@@ -441,6 +441,9 @@ class Project:
             ``run_query``), in the order of ``nodes``; None where that was not looked for.
         hook_writes: the relations that hooks may write to which cannot be followed, by name, as
             ``ripple.yml`` lists them; None where it lists none, so that these may be any.
+        local_packages: the names of the packages that the project's own repository holds.
+        masking: the functions that mask, where another side of the project decides it; None where its own
+            declarations do.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
         notes: what the reader had to leave out or assume, one sentence each.
 
@@ -476,6 +479,8 @@ class Project:
     as_written: bool = True
     with_statements: list[str] | None = None
     hook_writes: tuple[str, ...] | None = None
+    local_packages: frozenset[str] = frozenset()
+    masking: frozenset[str] | None = None
     edited_macros: dict[str, Macro] = field(default_factory=dict)
     digest: Later[str] = Later(str)
     notes: list[str] = field(default_factory=list)

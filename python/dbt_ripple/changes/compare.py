@@ -32,6 +32,7 @@ from dbt_ripple.changes.state_modified import modified
 from dbt_ripple.changes.syntax_errors import syntax_errors
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.broken_nodes import NOT_FOUND, cannot_follow, ran
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.hooks import Hook
@@ -41,7 +42,7 @@ from dbt_ripple.graph.linking.project_context import ProjectContext, ProjectCont
 from dbt_ripple.graph.query_cache import QueryCache
 from dbt_ripple.graph.semantic_layer import over_analysis
 from dbt_ripple.graph.semantic_references import SEMANTIC
-from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.reasons import Code, Reason, names_missing
 
 Vertex = tuple[str, str]
 
@@ -222,6 +223,8 @@ def compare(
     comparison.notes += [Code.EVERY_TEST_SELECTED(because=hook) for hook in comparison.everything]
     if not comparison.everything:
         comparison.notes += followed_hooks(base, head, before_hooks, comparison.hooks)
+    _believe_base(comparison)
+    base_analysis, head_analysis = comparison.base_analysis, comparison.head_analysis
     comparison.changed = _changed(base_analysis, head_analysis, head, seeds, projects)
     agreed = agree(base, head, _suspects(comparison))
     if agreed:
@@ -235,6 +238,7 @@ def compare(
             comparison.head_analysis = analyse(
                 head, cache=cache, seeds=seeds.head, context=comparison.head_context
             )
+        _believe_base(comparison)
         comparison.changed = _changed(
             comparison.base_analysis, comparison.head_analysis, head, seeds, projects
         )
@@ -249,6 +253,60 @@ def compare(
     if prove_equivalent(comparison, cache):
         _semantic_layer_again(comparison, cache)
     return comparison
+
+
+def _believe_base(comparison: Comparison) -> None:
+    """What head cannot find is not missing where base could not find it either, and was built.
+
+    It is us who cannot follow such a name. If nothing says that base was built, a name that base did not
+    certainly lack is not certainly missing on head.
+    """
+    base, before, now = comparison.base, comparison.base_analysis, comparison.head_analysis
+    doubtful = {
+        unique_id: then
+        for unique_id, then in (before.nodes | before.tests).items()
+        if then.reason is not None and then.reason.code in NOT_FOUND
+    }
+    if not doubtful:
+        return
+    built = ran(base)
+    found: dict[str, NodeAnalysis] = {}
+    there: dict[str, NodeAnalysis] = {}
+    for unique_id, then in doubtful.items():
+        if then.status == "broken":
+            if unique_id not in built and not _in_catalog(base, then):
+                continue
+            there[unique_id] = replace(then, status="opaque", reason=cannot_follow(then))
+        here = now.nodes.get(unique_id) or now.tests.get(unique_id)
+        if here is None or here.status != "broken":
+            continue
+        accepted = names_missing(then.reason)
+        lost = [name for name in names_missing(here.reason) if name not in accepted]
+        if lost:
+            found[unique_id] = replace(here, reason=Code.CANNOT_FIND(names=lost))
+        else:
+            found[unique_id] = replace(here, status="opaque", reason=cannot_follow(here))
+    comparison.base_analysis = _with(before, there)
+    comparison.head_analysis = _with(now, found)
+
+
+def _in_catalog(project: Project, analysed: NodeAnalysis) -> bool:
+    """Whether the catalog lists a relation, with all the columns that its query seems to have."""
+    listed = project.catalog.get(analysed.unique_id)
+    if not listed or project.catalog_is_older:
+        return False
+    return {name.lower() for name in analysed.columns} <= {c.name.lower() for c in listed}
+
+
+def _with(analysis: Analysis, judged: dict[str, NodeAnalysis]) -> Analysis:
+    """An analysis with some nodes and tests judged otherwise."""
+    if not judged:
+        return analysis
+    return replace(
+        analysis,
+        nodes={u: judged.get(u, seen) for u, seen in analysis.nodes.items()},
+        tests={u: judged.get(u, seen) for u, seen in analysis.tests.items()},
+    )
 
 
 def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:

@@ -213,15 +213,16 @@ def _sides_of_artifacts(
 
 
 def other_names(base: Project, head: Project) -> dict[str, str]:
-    """Base's names of relations that have another one on head, each with that."""
-    return {
-        then.relation_name: now.relation_name
-        for unique_id, now in head.nodes.items()
-        if (then := base.nodes.get(unique_id)) is not None
-        and then.relation_name
-        and now.relation_name
-        and then.relation_name != now.relation_name
-    }
+    """Base's names of relations that have another one on head, each with that.
+
+    A name that two nodes have on base, as a seed and a source of it, and not on head is not among them.
+    """
+    names: dict[str, set[str]] = {}
+    for unique_id, now in head.nodes.items():
+        then = base.nodes.get(unique_id)
+        if then is not None and then.relation_name and now.relation_name:
+            names.setdefault(then.relation_name, set()).add(now.relation_name)
+    return {was: now for was, (now, *others) in names.items() if not others and was != now}
 
 
 def as_not_deferred(base: Project, head: Project) -> Project:

@@ -19,6 +19,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts.read_yaml import parse_yaml
+from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.git_history import revisions
 
 _FILE: Final = "dbt_project.yml"
@@ -314,13 +316,9 @@ def _sorted(value: Any) -> Any:
 
 
 def _parsed(text: str | None) -> dict[str, Any] | None:
-    # Here, because only a project file that is there is parsed.
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        content = YAML(typ="safe").load(text or "")
-    except YAMLError:
+        content = parse_yaml(text or "", "")
+    except RippleError:
         return None
     return content if isinstance(content, dict) else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,9 @@ from dbt_ripple.tuning import interrupted_by_term, keep_all
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+TRACEBACK: Final = "DBT_RIPPLE_TRACEBACK"
+_MESSAGE: Final = 300
 
 COMMANDS: Final[dict[str, str]] = {
     "analyze": "How much of this project can be analysed, and why the rest cannot.",
@@ -126,6 +130,16 @@ def main() -> None:
         sys.exit(EXIT_CANNOT_RUN)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except Exception as error:
+        # Exit code 1 is an answer (BLOCKED): what went wrong here is none.
+        if os.environ.get(TRACEBACK):
+            raise
+        what = " ".join(str(error).split())[:_MESSAGE] or "it says nothing else"
+        _complain(
+            f"this is a mistake of dbt-ripple: {type(error).__name__} ({what}); set {TRACEBACK}=1 to see"
+            " where, and report it"
+        )
+        sys.exit(EXIT_CANNOT_RUN)
     if "dbt" not in sys.modules:  # engines it drives complain of what they find left
         keep_all()
     sys.exit(code if isinstance(code, int) else 0)

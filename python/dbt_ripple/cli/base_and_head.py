@@ -21,7 +21,7 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, with_asset_options
 from dbt_ripple.cli.assets_of_both_sides import with_declared
 from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.options import open_target, written_by_hooks
+from dbt_ripple.cli.options import learn_secrets_of, open_target, written_by_hooks
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
@@ -68,7 +68,12 @@ def sides_options(command: _Command, *, state_with_base_ref: str = "") -> _Comma
         help="Compile base from this commit and head from the working copy; no artifacts are needed."
         + state_with_base_ref,
     )
-    return state_option(base_ref(with_asset_options(connection_options(command))))
+    no_deps = click.option(
+        "--no-deps",
+        is_flag=True,
+        help="With --base-ref: stop, instead of running `dbt deps`, where base has other packages.",
+    )
+    return state_option(base_ref(no_deps(with_asset_options(connection_options(command)))))
 
 
 def sides_of_run_options(command: _Command) -> _Command:
@@ -133,6 +138,7 @@ def open_sides(
         )
         base, head = load_sides(project_dir, target_path, state, cache, threads, compile_others)
         folder = None if state is None else state_folder(project_dir, state)
+        base.project_dir = folder
         yield base, with_declared(base, head, project_dir, assets, folder, None)
         return
     from dbt_ripple.dbt_runner.base_ref import both_sides
@@ -140,6 +146,8 @@ def open_sides(
 
     artifacts = artifacts_folder(project_dir, target_path)
     with both_sides(project_dir, base_ref, options, artifacts=artifacts, cache=cache) as sides:
+        for side in (sides.base, sides.head):
+            learn_secrets_of(side)
         for note in sides.notes:
             warn(note)
         _report_reused(sides.taken, base_ref, sides.head)
@@ -148,6 +156,7 @@ def open_sides(
             TargetFolder.of(side.having(hook_writes=writes), cache, processes=threads)
             for side in (sides.base, sides.head)
         )
+        base.project_dir = sides.base_dir
         yield base, with_declared(base, head, project_dir, assets, None, base_ref)
 
 

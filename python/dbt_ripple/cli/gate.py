@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,9 @@ from dbt_ripple.cli.options import (
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.gate import GateAnswer, rendered_gate
 from dbt_ripple.rendering.output import answer, warn
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.target_folder import TargetFolder
 
 
 @click.command(
@@ -99,13 +102,15 @@ def gate(
 ) -> int:
     """Judge the change from base to this project by the rules of the gate.
 
-    Each rule is off, warns or blocks, by ripple.yml at the project's root or by its own default.
+    Each rule is off, warns or blocks, by base's ripple.yml or by its own default; a change of ripple.yml
+    is a finding and holds from the next change on.
     The most severe finding decides: BLOCKED (exit code 1) if one blocks, CAUTION if one warns, else
     APPROVED. Findings that base has, too, are counted and never decide. Nodes that cannot be
     analysed count as changed if anything above them changed, and are listed.
     """
     from dbt_ripple.changes.asset_changes import read_by_change
     from dbt_ripple.governance.gate import gate_from
+    from dbt_ripple.governance.policy import policy_of
     from dbt_ripple.governance.ripple_yml import read_config
     from dbt_ripple.selection import select_from
 
@@ -119,7 +124,7 @@ def gate(
         return 0
     if run and also is None:
         raise click.UsageError("--run runs the tests that --with select finds: give that, too")
-    config = read_config(project_dir)
+    read_config(project_dir)  # what is wrong with it is said before anything is compiled
     name = " ".join((approved_by or "").split())
     if approved_by is not None and not name:
         raise click.BadParameter("the name is empty", param_hint="'--approved-by'")
@@ -134,11 +139,13 @@ def gate(
             head,
         ),
     ):
+        policy = policy_of(base.project_dir, project_dir)
+        head = _judged_by_base(base, head, project_dir)
         comparison = compare_sides(base, head, cache)
         joined = open_joined(head, others, cache, threads, comparison.base)
         whole = with_assets_of_both_sides(comparison, base, head, cache)
-        report = gate_from(whole, config, name or None, joined)
-        critical = config.critical if also else None
+        report = gate_from(whole, policy, name or None, joined)
+        critical = policy.config.critical if also else None
         selection = select_from(comparison, critical=critical, cache=cache) if also else None
         if selection is not None and head.declared:
             selection.assets = read_by_change(whole)
@@ -160,6 +167,25 @@ def gate(
         commands=style == "github",
     )
     return int(_fails(report.decision, fail_on) or (ran is not None and ran.failed))
+
+
+def _judged_by_base(base: TargetFolder, head: TargetFolder, project_dir: Path) -> TargetFolder:
+    """Head, in which what masks is what base says; both know the packages of their repository."""
+    from dbt_ripple.governance.local_packages import local_packages
+    from dbt_ripple.governance.policy import base_masks
+    from dbt_ripple.graph.target_folder import TargetFolder
+
+    own = local_packages(project_dir)
+    if own:
+        for side in (base, head):
+            side.project = side.project.having(local_packages=own)
+    masks = base_masks(base.project, head.project)
+    if masks is None:
+        return head
+    project = head.project.having(masking=masks)
+    judged = TargetFolder.of(project, head.cache, processes=head.processes)
+    judged.declared = head.declared
+    return judged
 
 
 def _fails(decision: str, fail_on: str) -> bool:

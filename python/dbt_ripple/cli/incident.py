@@ -26,6 +26,7 @@ from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document, as_json, warn
+from dbt_ripple.secrets import scrub, scrub_value
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
@@ -175,7 +176,7 @@ def incident(
         _write_page(document, html)
     if to is not None:
         key = to.key
-        body = _body(document, to.service, asked.own, look, key)
+        body = _body(scrub_value(document), to.service, asked.own, look, key)
         status = send(to, "\n".join(as_json(body)).encode())
         warn(f"sent to {to.service} (status {status})")
     if style == "text":
@@ -224,7 +225,7 @@ def _write_page(document: Incident, file: Path) -> None:
     from dbt_ripple.pages.incident import incident_page
 
     try:
-        file.write_text(incident_page(document), encoding="utf-8")
+        file.write_text(scrub(incident_page(document)), encoding="utf-8")
     except OSError as error:
         raise RippleError(
             f"cannot be written ({error.strerror})",

@@ -14,6 +14,7 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import warn
+from dbt_ripple.secrets import learn_from
 from dbt_ripple.tuning import keep_all, relax_collector
 
 if TYPE_CHECKING:
@@ -172,7 +173,24 @@ def written_by_hooks(project_dir: Path | None) -> tuple[str, ...] | None:
 
 def _freeze(project: Project) -> None:
     keep_all()
+    learn_secrets_of(project)
     print_notes(project.notes, len(project.notes))
+
+
+def learn_secrets_of(project: Project) -> None:
+    """Print no value of an environment variable that the project's Jinja reads."""
+    nodes = project.nodes.values()
+    texts = (
+        *(node.raw_code for node in nodes),
+        *(str(node.unrendered_config) for node in nodes if node.unrendered_config),
+        *(macro.macro_sql for macro in project.macros.values()),
+    )
+
+    def shown() -> set[str]:
+        places = ((n.schema, n.database, n.alias, n.identifier, n.name) for n in nodes)
+        return {name for place in places for name in place if name}
+
+    learn_from(texts, shown)
 
 
 def other_projects_option(what: str) -> Callable[[_Command], _Command]:

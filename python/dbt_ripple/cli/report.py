@@ -22,6 +22,7 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
+from dbt_ripple.secrets import scrub
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.cache import Cache
@@ -122,7 +123,7 @@ def report(
         answer(lines)
         return
     try:
-        output.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+        output.write_text(scrub("\n".join(lines)) + "\n", encoding="utf-8", newline="\n")
     except OSError as error:
         what = f"cannot be written ({error.strerror})"
         raise RippleError(what, f"--output {output}", "name another file") from error

@@ -12,6 +12,7 @@ import hmac
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -22,10 +23,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from dbt_ripple.collector.check_worker import CheckWorker, Kind, checked
 from dbt_ripple.collector.event_schemas import EventProblem
 from dbt_ripple.collector.event_store import StoreError
 from dbt_ripple.collector.event_writer import EventWriter
-from dbt_ripple.collector.intake import Limits, RefusedError, Taken, read_batch, read_event
+from dbt_ripple.collector.intake import Limits, RefusedError, Taken
 from dbt_ripple.collector.metrics import CONTENT_TYPE_LATEST, Metrics
 from dbt_ripple.collector.rate_limit import RateLimit
 
@@ -34,7 +36,21 @@ EVENT_PATH: Final = "/api/v1/lineage"
 
 BATCH_PATH: Final = "/api/v1/lineage/batch"
 
-_STATUS_OF: Final = {"json": 400, "schema": 422, "depth": 422, "size": 413, "batch_size": 413}
+_STATUS_OF: Final = {
+    "json": 400,
+    "schema": 422,
+    "depth": 422,
+    "parts": 422,
+    "check": 422,
+    "size": 413,
+    "batch_size": 413,
+}
+SMALL: Final = 64_000
+"""Bytes of a body that is checked at once: it takes milliseconds. Larger ones have a process of their own."""
+_LARGE_AT_ONCE: Final = 8
+"""Large bodies that are in the memory at one time; the others wait."""
+_CHECK_SECONDS: Final = 10.0
+_LOCAL: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +102,8 @@ class Collector:
         writer: what stores events.
         metrics: what counts them.
         token: that every request but ``/health`` has to show; none is asked for if it is None.
+        local: whether only this machine can reach it. Without a token, requests then have to name it by
+            an address of this machine: a page of somebody else's, open in a browser here, cannot.
     """
 
     def __init__(
@@ -95,6 +113,8 @@ class Collector:
         limits: Limits,
         http_limits: HttpLimits,
         token: str | None = None,
+        *,
+        local: bool = False,
     ) -> None:
         self._writer = writer
         self._metrics = metrics
@@ -103,6 +123,14 @@ class Collector:
         self._token = token.encode() if token is not None else None
         self._rate = RateLimit(http_limits.rate)
         self._slots = asyncio.Semaphore(http_limits.requests)
+        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._checking = asyncio.Semaphore(1)
+        self._worker = CheckWorker(limits, min(http_limits.seconds, _CHECK_SECONDS))
+        self._is_local = local and token is None
+
+    async def close(self) -> None:
+        """End the process that checks large bodies."""
+        await self._worker.close()
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -120,14 +148,14 @@ class Collector:
         return app
 
     async def _event(self, request: Request) -> Response:
-        async with _Slot(self._slots, self._http_limits.seconds):
-            line = read_event(await self._body(request), self._limits)
-            await self._store([line])
+        async with _Slot(self._slots, self._http_limits.seconds), AsyncExitStack() as held:
+            taken = await self._checked("event", await self._body(request, held))
+            await self._store(taken.lines)
         return Response(status_code=HTTPStatus.CREATED)
 
     async def _batch(self, request: Request) -> Response:
-        async with _Slot(self._slots, self._http_limits.seconds):
-            taken = read_batch(await self._body(request), self._limits)
+        async with _Slot(self._slots, self._http_limits.seconds), AsyncExitStack() as held:
+            taken = await self._checked("batch", await self._body(request, held))
             self._rate.count(_client(request), len(taken.lines) + len(taken.refused) - 1)
             for _, error in taken.refused:
                 self._metrics.rejected.labels(error.reason).inc()
@@ -137,6 +165,12 @@ class Collector:
                 raise _Answer(422, "", detail, further=outcome)
             await self._store(taken.lines)
         return JSONResponse(outcome)
+
+    async def _checked(self, kind: Kind, body: bytes) -> Taken:
+        if len(body) <= SMALL:
+            return checked(kind, body, self._limits)
+        async with _Slot(self._checking, self._http_limits.seconds):
+            return await self._worker.check(kind, body)
 
     async def _store(self, lines: list[bytes]) -> None:
         # Shielded: what is written has to be counted, whether its client still waits or not.
@@ -159,6 +193,7 @@ class Collector:
             began = time.perf_counter()
             self._metrics.waiting.inc()
             try:
+                self._check_origin(request)
                 self._check_token(request)
                 return await handler(request)
             except _Answer as refused:
@@ -179,6 +214,22 @@ class Collector:
 
         return answer
 
+    def _check_origin(self, request: Request) -> None:
+        """Refuse what a page in a browser sends: no producer is one."""
+        if "origin" in request.headers:
+            raise _Answer(403, "origin", "pages in a browser may not send events")
+        if not self._is_local:
+            return
+        host = request.headers.get("host", "")
+        name = (
+            host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+        )
+        if name.lower() not in _LOCAL:
+            detail = (
+                f"this machine is not called {host[:100]!r} here; post to localhost, or use a token"
+            )
+            raise _Answer(403, "origin", detail)
+
     def _check_token(self, request: Request) -> None:
         if self._token is None:
             return
@@ -189,14 +240,14 @@ class Collector:
             detail = "send the collector's token as Authorization: Bearer ..."
             raise _Answer(401, "token", detail, headers={"WWW-Authenticate": "Bearer"})
 
-    async def _body(self, request: Request) -> bytes:
-        """The body, decompressed, if it may be read."""
+    async def _body(self, request: Request, held: AsyncExitStack) -> bytes:
+        """The body, decompressed, if it may be read; one that is large holds one of a few places."""
         client = _client(request)
         if wait := self._rate.wait(client):
             detail = f"more than {self._http_limits.rate:g} events a second"
             raise _Answer(429, "rate", detail, headers={"Retry-After": str(int(wait) + 1)})
         self._rate.count(client, 1)
-        kind = request.headers.get("content-type", "application/json").partition(";")[0]
+        kind = request.headers.get("content-type", "").partition(";")[0]
         if kind.strip().lower() != "application/json":
             detail = f"the body is {kind.strip()[:100]!r}; send Content-Type: application/json"
             raise _Answer(415, "content_type", detail)
@@ -210,6 +261,9 @@ class Collector:
             announced = 0  # the server has answered by now
         if announced > self._limits.body_bytes:
             raise self._too_large()
+        is_held = announced > SMALL or encoding == "gzip"
+        if is_held:
+            await held.enter_async_context(_Slot(self._large, self._http_limits.seconds))
         body = bytearray()
         try:
             async with asyncio.timeout(self._http_limits.seconds):
@@ -218,6 +272,11 @@ class Collector:
                     self._metrics.bytes.inc(len(chunk))
                     if len(body) > self._limits.body_bytes:
                         raise self._too_large()
+                    if len(body) > SMALL and not is_held:
+                        is_held = True
+                        await held.enter_async_context(
+                            _Slot(self._large, self._http_limits.seconds)
+                        )
         except TimeoutError:
             detail = f"the body did not arrive in {self._http_limits.seconds:g} seconds"
             raise _Answer(408, "timeout", detail, headers={"Connection": "close"}) from None

@@ -61,11 +61,28 @@ def documents() -> dict[str, dict[str, Any]]:
     return {schema["$id"]: schema for schema in read}
 
 
+def most_parts(event: object) -> tuple[int, int, int]:
+    """How many datasets an event has, how many facets at most in one place, and how many in all."""
+    if not isinstance(event, dict):
+        return 0, 0, 0
+    sides = [event.get(side) for side in ("inputs", "outputs")]
+    datasets = [dataset for side in sides if isinstance(side, list) for dataset in side]
+    holders = [event.get(name) for name in ("run", "job", "dataset")] + datasets
+    facets = [
+        len(found)
+        for holder in holders
+        if isinstance(holder, dict)
+        for name in ("facets", "inputFacets", "outputFacets")
+        if isinstance(found := holder.get(name), (dict, list))
+    ]
+    return len(datasets), max(facets, default=0), sum(facets)
+
+
 def problems_of(event: object) -> list[EventProblem]:
     """What is wrong with an event, as far as its schemas say; at most ten, nothing if it is valid.
 
     Args:
-        event: what was parsed from JSON, whatever it is.
+        event: what was parsed from JSON, whatever it is, within the bounds of `most_parts`.
     """
     problems = _core_problems(event)
     if problems or not isinstance(event, dict):
@@ -172,7 +189,7 @@ def _problems(
     validator: jsonschema_rs.Draft202012Validator, value: Any, path: tuple[str | int, ...]
 ) -> list[EventProblem]:
     problems: list[EventProblem] = []
-    for error in validator.iter_errors(value):
+    for error in _errors(validator, value):
         for deepest in _deepest(error):
             message = deepest.message
             if len(message) > _LONGEST_MESSAGE:
@@ -184,6 +201,39 @@ def _problems(
         if len(problems) >= _MOST_MESSAGES:
             break
     return problems[:_MOST_MESSAGES]
+
+
+def _errors(
+    validator: jsonschema_rs.Draft202012Validator, value: Any
+) -> Iterator[jsonschema_rs.ValidationError]:
+    """What is wrong with a value; of a large one the first thing only.
+
+    The validator makes all errors before it gives one, each with a copy of what it is about.
+    """
+    if not _is_larger(value, _ALL_ERRORS):
+        yield from validator.iter_errors(value)
+        return
+    try:
+        validator.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        yield error
+
+
+_ALL_ERRORS: Final = 2_000
+
+
+def _is_larger(value: Any, most: int) -> bool:
+    """Whether it has more parts than so many."""
+    parts, number = [value], 0
+    while parts:
+        part = parts.pop()
+        number += 1
+        if isinstance(part, (dict, list)):
+            number += len(part)
+            parts += part.values() if isinstance(part, dict) else part
+        if number > most:
+            return True
+    return False
 
 
 def _deepest(error: jsonschema_rs.ValidationError) -> list[jsonschema_rs.ValidationError]:

@@ -108,7 +108,7 @@ def _of_array(text: bytes, limits: Limits) -> Iterator[tuple[str, bytes | Refuse
         return
     for number, event in enumerate(events):
         try:
-            yield f"[{number}]", line_of(event)
+            yield f"[{number}]", line_of(event, limits)
         except RefusedError as error:
             yield f"[{number}]", error
 

@@ -17,9 +17,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from dbt_ripple.collector.event_schemas import EventProblem, problems_of
+from dbt_ripple.collector.event_schemas import EventProblem, most_parts, problems_of
 
-Reason = Literal["json", "schema", "depth", "size", "batch_size"]
+Reason = Literal["json", "schema", "depth", "size", "batch_size", "parts", "check"]
 """Why an event is refused; the values of the metric's label ``reason`` are these and those of `app`."""
 
 # Unclosed strings end with the text, so that no part of it is looked at twice.
@@ -58,11 +58,17 @@ class Limits:
         body_bytes: of a request, before and after decompression; of a line of a file.
         depth: arrays and objects inside each other.
         batch_events: events of a batch.
+        datasets: of an event.
+        facets: of an event in all.
+        facets_of_one: of a run, a job or a dataset.
     """
 
     body_bytes: int = 5_000_000
     depth: int = 100
     batch_events: int = 1000
+    datasets: int = 10_000
+    facets: int = 20_000
+    facets_of_one: int = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +106,20 @@ def parsed(body: bytes, limits: Limits) -> Any:
         raise RefusedError("depth", "nested too deep") from None
 
 
-def line_of(event: object) -> bytes:
+def line_of(event: object, limits: Limits) -> bytes:
     """A parsed event as the line that is stored, without its newline.
 
     Raises:
-        RefusedError: it is not valid.
+        RefusedError: it is not valid, or has more parts than are taken.
     """
+    datasets, of_one, facets = most_parts(event)
+    for number, most, what in (
+        (datasets, limits.datasets, "datasets"),
+        (of_one, limits.facets_of_one, "facets of one thing"),
+        (facets, limits.facets, "facets"),
+    ):
+        if number > most:
+            raise RefusedError("parts", f"more than {most:,} {what}")
     problems = problems_of(event)
     if problems:
         raise RefusedError("schema", "the event is not valid", problems)
@@ -122,7 +136,7 @@ def read_event(body: bytes, limits: Limits) -> bytes:
     if isinstance(event, list):
         problem = EventProblem("", "an array; the batch path takes arrays")
         raise RefusedError("schema", "the body is not one event", [problem])
-    return line_of(event)
+    return line_of(event, limits)
 
 
 def read_batch(body: bytes, limits: Limits) -> Taken:
@@ -137,15 +151,15 @@ def read_batch(body: bytes, limits: Limits) -> Taken:
         raise RefusedError("schema", "the body is no array", [problem])
     if len(events) > limits.batch_events:
         raise RefusedError("batch_size", f"more than {limits.batch_events:,} events")
-    return take(events)
+    return take(events, limits)
 
 
-def take(events: Sequence[object]) -> Taken:
+def take(events: Sequence[object], limits: Limits) -> Taken:
     """Judge events one by one."""
     lines, refused = [], []
     for number, event in enumerate(events):
         try:
-            lines.append(line_of(event))
+            lines.append(line_of(event, limits))
         except RefusedError as error:
             refused.append((number, error))
     return Taken(lines, refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import socket
 from collections.abc import Callable
@@ -69,11 +70,13 @@ async def _serve(
     token: str | None,
     on_ready: Callable[[str], None],
 ) -> None:
-    app = Collector(writer, metrics, limits, http_limits, token).app()
+    address, port = listening.getsockname()[:2]
+    local = ipaddress.ip_address(address).is_loopback
+    collector = Collector(writer, metrics, limits, http_limits, token, local=local)
     # It warns of what clients do wrong, which they are told and which is counted.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     config = uvicorn.Config(
-        app,
+        collector.app(),
         http=_bounded_protocol(http_limits.seconds + _GRACE),
         ws="none",
         lifespan="off",
@@ -87,10 +90,12 @@ async def _serve(
         limit_concurrency=http_limits.connections,
         timeout_graceful_shutdown=int(http_limits.seconds + _GRACE),
     )
-    address, port = listening.getsockname()[:2]
     written = f"[{address}]" if ":" in address else address
     on_ready(f"http://{written}:{port}{EVENT_PATH}")
-    await uvicorn.Server(config).serve(sockets=[listening])
+    try:
+        await uvicorn.Server(config).serve(sockets=[listening])
+    finally:
+        await collector.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from dbt_ripple.errors import RippleError
+from dbt_ripple.secrets import scrub, scrub_value
 
 if TYPE_CHECKING:
     from dbt_ripple.datahub.proposals import Proposal
@@ -44,8 +45,7 @@ def write(proposals: Iterable[Proposal], file: IO[str], where: str) -> int:
     """
     objects = [_as_object(proposal) for proposal in proposals]
     try:
-        json.dump(objects, file, indent=2)
-        file.write("\n")
+        file.write(scrub(json.dumps(objects, indent=2)) + "\n")
         file.flush()
     except OSError as error:
         raise RippleError(f"cannot be written ({error.strerror})", where) from error
@@ -97,7 +97,7 @@ def send(proposals: Sequence[Proposal], server: str | None) -> str:
     try:
         with DataHubGraph(config) as graph:
             for begin in range(0, len(proposals), _AT_ONCE):
-                batch = proposals[begin : begin + _AT_ONCE]
+                batch = [scrub_value(one) for one in proposals[begin : begin + _AT_ONCE]]
                 graph.emit_mcps(batch)
                 sent += len(batch)
     except Exception as error:  # whatever it raises

@@ -25,10 +25,11 @@ own. The checkout, index, stash, target folder, dbt_packages, logs and warehouse
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -36,10 +37,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.artifacts.read_yaml import check_bounds, parse_yaml
 from dbt_ripple.changes.asked_again import asked_again
 from dbt_ripple.changes.comparability import with_macro_order, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
@@ -51,6 +52,8 @@ from dbt_ripple.dbt_runner.kept_artifacts import KeptBase, ParsedBefore
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.file_reads import files_read, modules_imported
+from dbt_ripple.graph.git import run_git
+from dbt_ripple.graph.git_history import is_tracked
 from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.jinja.facts import ANY
 from dbt_ripple.tuning import interrupted_by_term
@@ -71,12 +74,14 @@ class CompiledSides:
         head: with base's compiled SQL where that is proved to be head's, too.
         taken: which those nodes are; the rest was compiled.
         notes: what the user should know of the comparison, one sentence each.
+        base_dir: the project's files as they are at base; they are there as long as both sides are.
     """
 
     base: Project
     head: Project
     taken: ReusedSql
     notes: list[str]
+    base_dir: Path
 
 
 @contextmanager
@@ -109,6 +114,7 @@ def both_sides(
             f"no {PROJECT_FILE} in this folder", str(project_dir), "name it by --project-dir"
         )
     options = options.resolved(project_dir)
+    _check_yaml(project_dir)
     with (
         interrupted_by_term(),
         temporary_folder() as folder,
@@ -121,7 +127,8 @@ def both_sides(
         manifest = ParsedBefore(project_dir, options, own, cache).parse(dbt_of_head)
         config = connection_config(manifest)
         dbt_of_base = Dbt(base_dir, folder / "base-target", options, log_level="none", side="base")
-        linked = _provide_packages(project_dir, base_dir, config, partial(dbt_of_base, "deps"))
+        deps = partial(_refuse_deps, ref) if options.no_deps else partial(dbt_of_base, "deps")
+        linked = _provide_packages(project_dir, base_dir, config, deps)
         kept = KeptBase(
             base_dir,
             folder,
@@ -173,7 +180,7 @@ def both_sides(
         base, head = with_variables(base, head, *values)
         orders = (_macro_order(d) for d in (base_dir, project_dir))
         base, head = with_macro_order(base, head, *orders)
-        yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes)
+        yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes, base_dir)
 
 
 def _compile_base(dbt: Dbt, kept: KeptBase, unanswered: Unanswered) -> Project:
@@ -216,6 +223,28 @@ def connection_config(manifest: Any) -> Any:
     return adapter.config
 
 
+_SUSPICIOUS: Final = re.compile(r"[:\s\[,-]\*\w|(?:[\[{]\s*){50}|(?:[-?] +){50}")
+"""Aliases, and lists or mappings in each other: of such a text the bounds are checked."""
+_SKIPPED: Final = frozenset({"dbt_packages", "logs", "node_modules", "target"})
+
+
+def _check_yaml(project_dir: Path) -> None:
+    """Refuse YAML that dbt would read for hours, or until the memory is gone.
+
+    Raises:
+        RippleError: a file is too deep, or too large with its aliases.
+    """
+    for folder, folders, files in os.walk(project_dir):
+        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
+        for name in files:
+            if name.endswith((".yml", ".yaml")):
+                file = Path(folder, name)
+                text = _text(file)
+                if text is not None and _SUSPICIOUS.search(text):
+                    with suppress(YAMLError, ValueError, RecursionError):  # dbt says it better
+                        check_bounds(text, str(file))
+
+
 # --- the worktree ----------------------------------------------------------------------------------
 
 
@@ -252,11 +281,8 @@ def worktree(project_dir: Path, ref: str, folder: Path) -> Iterator[tuple[Path, 
             f"`--base-ref $(git merge-base HEAD {ref})` compares with where it branched off"
         )
     try:
-        # The user's hooks are for the user's checkouts.
         result = _run_git(
-            project_dir,
-            *("-c", f"core.hooksPath={os.devnull}"),
-            *("worktree", "add", "--quiet", "--detach", str(folder), commit),
+            project_dir, "worktree", "add", "--quiet", "--detach", str(folder), commit
         )
         if result.returncode:
             raise RippleError(
@@ -275,35 +301,22 @@ def worktree(project_dir: Path, ref: str, folder: Path) -> Iterator[tuple[Path, 
 def _git(folder: Path, *arguments: str) -> str | None:
     """What git says; None where it fails."""
     run = _run_git(folder, *arguments)
-    return run.stdout.strip() if run.returncode == 0 else None
+    return run.stdout.decode(errors="replace").strip() if run.returncode == 0 else None
 
 
-def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    # In a git hook these variables say another repository or index than the folder does.
-    environment = {name: value for name, value in os.environ.items() if name not in _GIT_VARIABLES}
+def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
-        )
+        return run_git(folder, *arguments, timeout=None)
     except OSError as error:
         raise RippleError(f"git cannot be run ({error.strerror})", "PATH", "install git") from error
-
-
-_GIT_VARIABLES: Final = frozenset(
-    {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
-)
 
 
 def _why_no_git(folder: Path) -> str:
     return _one_line(_run_git(folder, "rev-parse", "--show-toplevel").stderr)
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.removeprefix("fatal: ").split())[:300]
+def _one_line(text: bytes) -> str:
+    return " ".join(text.decode(errors="replace").removeprefix("fatal: ").split())[:300]
 
 
 # --- what base needs of here -----------------------------------------------------------------------
@@ -325,6 +338,14 @@ def _provide_packages(
         return True
     deps()
     return False
+
+
+def _refuse_deps(ref: str) -> None:
+    raise RippleError(
+        f"the packages of {ref} are others than those that are installed here",
+        "--no-deps",
+        "let somebody look at what packages.yml names now, and leave --no-deps out",
+    )
 
 
 def _same_packages(project_dir: Path, base_dir: Path) -> bool:
@@ -379,9 +400,9 @@ def _variables(folders: dict[str, Path]) -> Any:
 def _variables_of(folder: Path) -> Any:
     text = _text(folder / PROJECT_FILE)
     try:
-        content = YAML(typ="safe").load(text or "")
+        content = parse_yaml(text or "", "")
         return content.get("vars"), content.get("dispatch"), _text(folder / "vars.yml")
-    except (YAMLError, AttributeError):
+    except (RippleError, AttributeError):
         return text
 
 
@@ -389,8 +410,8 @@ def _profile(project_dir: Path) -> Any:
     """The profile that a project file names; the whole text where it is not YAML."""
     text = _text(project_dir / PROJECT_FILE)
     try:
-        return YAML(typ="safe").load(text or "").get("profile")
-    except (YAMLError, AttributeError):
+        return parse_yaml(text or "", "").get("profile")
+    except (RippleError, AttributeError):
         return text
 
 
@@ -398,9 +419,9 @@ def _macro_order(project_dir: Path) -> str:
     """What a project file says of which package's macro runs."""
     text = _text(project_dir / PROJECT_FILE)
     try:
-        content = YAML(typ="safe").load(text or "")
+        content = parse_yaml(text or "", "")
         return repr((content.get("dispatch"), (content.get("flags") or {}).get(_OVERRIDES)))
-    except (YAMLError, AttributeError):
+    except (RippleError, AttributeError):
         return text or ""
 
 
@@ -415,8 +436,8 @@ def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
     sources: list[tuple[str, Any]] = []
     for package, text, of_file in texts:
         try:
-            content = YAML(typ="safe").load(text or "")
-        except YAMLError:
+            content = parse_yaml(text or "", "")
+        except RippleError:
             return {ANY: text or ""}
         if isinstance(content, dict) and of_file:
             content = content.get("vars")
@@ -450,7 +471,7 @@ def _with_files(
         for name in sorted(names):
             there = _content(base_top / folder.relative_to(top), name)
             here = _content(folder, name)
-            here = {f: h for f, h in here.items() if f in there or _is_tracked(folder, f)}
+            here = {f: h for f, h in here.items() if f in there or is_tracked(folder / f)}
             if there or here:
                 differs = there != here
                 before[name] = before.get(name, "") + (
@@ -470,10 +491,6 @@ def _content(folder: Path, name: str) -> dict[str, str]:
         return {file: sha256(path.read_bytes()).hexdigest() for file, path in files.items()}
     except (OSError, ValueError):  # it cannot be read, or is no pattern
         return {}
-
-
-def _is_tracked(folder: Path, file: str) -> bool:
-    return _git(folder, "ls-files", "--error-unmatch", "--", file) is not None
 
 
 def _text(path: Path) -> str | None:

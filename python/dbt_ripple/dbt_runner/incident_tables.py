@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.project import as_utc
+from dbt_ripple.artifacts.read_yaml import parse_yaml
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder, why
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.incident import FromTables
@@ -103,9 +104,7 @@ class _Tables:
 
     def analysis(self, name: str, variables: dict[str, str]) -> list[dict[str, Any]]:
         """What an analysis of the package answers."""
-        from ruamel.yaml import YAML
-
-        given = YAML(typ="safe").load(self._options.variables or "{}") or {}
+        given = parse_yaml(self._options.variables or "{}", "--vars") or {}
         options = replace(self._options, variables=json.dumps({**given, **variables}))
         return self._shown(options, "--select", f"package:dbt_ripple,{name}")
 

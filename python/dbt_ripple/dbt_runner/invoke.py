@@ -31,6 +31,7 @@ class DbtOptions:
 
     Attributes:
         variables: YAML, as ``--vars`` takes it.
+        no_deps: whether base's packages may not be installed where they are others than head's.
     """
 
     profiles_dir: Path | None = None
@@ -38,11 +39,12 @@ class DbtOptions:
     target: str | None = None
     variables: str | None = None
     threads: int | None = None
+    no_deps: bool = False
 
     @classmethod
     def taken(cls, arguments: dict[str, Any]) -> DbtOptions:
         """Take what :func:`cli.dbt_options.dbt_options` added out of a command's arguments."""
-        names = ("profiles_dir", "profile", "target", "variables", "threads")
+        names = ("profiles_dir", "profile", "target", "variables", "threads", "no_deps")
         return cls(**{name: arguments.pop(name) for name in names if name in arguments})
 
     def resolved(self, project_dir: Path) -> DbtOptions:

@@ -124,6 +124,14 @@ MERGED_IN_PLACE: Final = frozenset({"duckdb"})
 LOOKS_FARTHER: Final = frozenset({"databricks", "duckdb", "spark"})
 """Dialects that look for `a.b` in the queries around where the nearest relation a has no column b."""
 
+NEARER_STRUCT: Final = LOOKS_FARTHER
+"""Dialects in which `a.b` is a field of a struct column a of the query itself, before it is a column of a
+relation a of a query around. Elsewhere both count."""
+
+ALIAS_IN_FROM: Final = frozenset({"snowflake"})
+"""Dialects in which the condition of a join sees an alias of the select list, behind the columns. Of
+those that have no row in `RESOLUTION` nothing is known."""
+
 ROW_FIRST: Final = frozenset({"duckdb"})
 """Dialects in which the name of a relation, as a value its row, is found right behind the columns of its
 query: before an alias of the select list, and before all of a query around."""

@@ -194,8 +194,8 @@ def _prepared(
     return tree, tokens, rewriting
 
 
-_UNMOVED: Final = (exp.PositionalColumn, exp.TableSample)
-"""What a rule would change by moving columns or conditions: ``#2`` counts the columns of FROM, and a
+_UNMOVED: Final = (exp.Parameter, exp.PositionalColumn, exp.TableSample)
+"""What a rule would change by moving columns or conditions: ``#2`` and ``$2`` count the columns of FROM, and a
 sample is taken behind ON and before WHERE."""
 
 

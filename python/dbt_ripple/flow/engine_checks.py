@@ -17,6 +17,10 @@ IsRefused = bool | None
 """Whether an engine refuses a query for something in it; None where that is not known."""
 
 
+EXECUTED: Final = frozenset({"databricks", "duckdb", "spark", "sqlite"})
+"""Dialects whose rules for names tests execute: only of these is it said that they refuse a name."""
+
+
 class NameProblem(Enum):
     """Why linking could not take a name, or a position, for a column."""
 
@@ -31,6 +35,8 @@ class NameProblem(Enum):
     HIDDEN = "its relation is the right side of a semi join"
     AGGREGATE_AS_KEY = "a key of GROUP BY is an aggregate"
     NOT_A_KEY = "it is no key of GROUP BY"
+    ANOTHER_KEY = "it is no key of GROUP BY, though another column of the same values is"
+    MAYBE_ALIAS = "it is an alias, unless a relation that does not list its columns has it"
     EXCEPT = "a `*` leaves it out and has none"
     RENAME = "a `*` renames it and has none"
     REPLACE = "a `*` replaces it and has none"
@@ -108,6 +114,7 @@ _REFUSED: Final[dict[NameProblem, tuple[IsRefused, dict[str, IsRefused]]]] = {
     NameProblem.HIDDEN: (False, {"databricks": True, "duckdb": True, "spark": True}),
     NameProblem.AGGREGATE_AS_KEY: (False, {"duckdb": True}),
     NameProblem.NOT_A_KEY: (False, {"duckdb": True}),
+    NameProblem.ANOTHER_KEY: (None, {"databricks": True, "duckdb": True, "spark": True}),
     NameProblem.EXCEPT: (True, {"clickhouse": False, "redshift": None, "snowflake": None}),
     # Of another relation of FROM. Spark takes nothing that is LATERAL on the right of such a join.
     NameProblem.OF_THE_LEFT_SIDE: (
@@ -119,6 +126,7 @@ _REFUSED: Final[dict[NameProblem, tuple[IsRefused, dict[str, IsRefused]]]] = {
         None,
         {"databricks": True, "duckdb": False, "postgres": True, "spark": True, "sqlite": True},
     ),
+    NameProblem.MAYBE_ALIAS: (None, {}),
     NameProblem.RENAME: (None, {"duckdb": False}),
     NameProblem.REPLACE: (True, {"clickhouse": False, "snowflake": None}),
 }
@@ -128,6 +136,7 @@ BY_TEXT_ALONE: Final = frozenset(
     {
         NameProblem.AGGREGATE_AS_KEY,
         NameProblem.AMBIGUOUS,
+        NameProblem.ANOTHER_KEY,
         NameProblem.HIDDEN,
         NameProblem.NOT_A_KEY,
         NameProblem.NUMBER_OF_COLUMNS,

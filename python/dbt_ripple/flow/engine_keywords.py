@@ -99,7 +99,7 @@ class EngineKeywords:
         if identifier.args.get("quoted"):
             return self.dialect != "sqlite"  # a quoted name that is none is a string there
         parent = column.parent
-        if isinstance(parent, exp.NextValueFor):
+        if isinstance(parent, exp.NextValueFor) or _is_word_of_grammar(column):
             return False
         if self.dialect == "duckdb" and _in_unknown_call(column):
             return None  # a macro may ask it of what itself reads
@@ -118,6 +118,24 @@ class EngineKeywords:
             return False
         called = parent.name.lower() if isinstance(parent, exp.Anonymous) else ""
         return None if called and functions(self.dialect).kind(called) == "unknown" else True
+
+
+def _is_word_of_grammar(column: exp.Column) -> bool:
+    """Whether a name is a word of the grammar that sqlglot reads as an expression.
+
+    That is the type behind ``returning``, the kind of JSON that is asked for, and a parameter's name.
+    """
+    above = column.parent
+    if isinstance(above, exp.FormatJson):
+        return above.arg_key in ("return_type", "returning")
+    if isinstance(above, exp.Variadic):
+        return isinstance(above.parent, (exp.Kwarg, exp.PropertyEQ)) and above.arg_key == "this"
+    return (
+        isinstance(above, exp.Anonymous)
+        and above.name.lower() == "isjson"
+        and column.index == 1
+        and column.name.lower() in ("array", "object", "scalar", "value")
+    )
 
 
 def _in_unknown_call(column: exp.Column) -> bool:

@@ -6,11 +6,15 @@ column, a column that nothing lists, a function that nobody knows) is left to th
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from dbt_ripple.flow.alias_resolution import SOURCE_FIRST
 from dbt_ripple.flow.engine_checks import NameProblem, refuses
-from dbt_ripple.flow.ir import Expr, LoweredExpr, Select
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import Expr, LoweredExpr, Ref, Select, Value
+from dbt_ripple.flow.relation import NOTHING
 from dbt_ripple.flow.scope import Env, has_aggregate, value_of
 
 _OF_ONE_ROW: Final = frozenset(
@@ -36,14 +40,16 @@ def refused(
     Yields:
         What is not there, and in which way that is, as `engine_checks.refuses` knows it.
     """
-    if refuses(NameProblem.NOT_A_KEY, dialect) is False or rel.group_tag or rel.group_all:
+    twins = any(r is not None and len(set(r.fps)) < len(r.fps) for r in env.relations)
+    is_told = refuses(NameProblem.NOT_A_KEY, dialect) is not False
+    if not (is_told or twins) or rel.group_tag or rel.group_all:
         return
     # A position behind a * is another item, and one that is not there is refused by itself.
     if rel.group_outs and (rel.wide or not all(0 < n <= len(rel.outs) for n in rel.group_outs)):
         return
     outs = [value_of(rel.outs[n - 1]) for n in rel.group_outs]
     for x in (*rel.group, *outs):
-        if isinstance(x, LoweredExpr) and has_aggregate(x.e):
+        if is_told and isinstance(x, LoweredExpr) and has_aggregate(x.e):
             yield "a key of GROUP BY without an aggregate", NameProblem.AGGREGATE_AS_KEY
     # Which of two items of one alias a key means is not known; and what reads like an alias may be a
     # column that nobody lists.
@@ -54,12 +60,62 @@ def refused(
     unsure = rel.uncertain or rel.generators or rel.may_lift or rel.outward
     if unsure or not (rel.group or rel.group_outs or rel.aggregated):
         return
-    for out in rel.outs:
-        value = value_of(out)
-        if value is None:
-            continue
-        for i in _outside(value.e if isinstance(value, LoweredExpr) else value, env, keys):
+    values = [_expression(value) for out in rel.outs if (value := value_of(out)) is not None]
+    outside = [i for e in values for i in _outside(e, env, keys)]
+    if is_told:
+        for i in outside:
             yield f"{env.refs[i].name} in GROUP BY", NameProblem.NOT_A_KEY
+    if twins and not env.merged:
+        # To the engine it is its name that makes a column a key, and not its values.
+        apart = _told_by_name(env)
+        by_name = {apart.fp(_expression(x)) for x in (*rel.group, *outs) if x is not None}
+        for i in (i for e in values for i in _outside(e, apart, by_name) if i not in outside):
+            yield f"{env.refs[i].name} in GROUP BY", NameProblem.ANOTHER_KEY
+
+
+def _expression(value: Value) -> Expr:
+    return value.e if isinstance(value, LoweredExpr) else value
+
+
+def _told_by_name(env: Env) -> Env:
+    """The same scope, in which each column of its sources has a fingerprint of its own."""
+    apart = copy.copy(env)
+    names = [
+        {name for source in range(len(env.relations)) if (name := _name_of(env, source, ref))}
+        for ref in env.refs
+    ]
+    apart.cache = [
+        (digest(*sorted(found)), NOTHING) if found else env.ref(i) for i, found in enumerate(names)
+    ]
+    columns = list(apart.cache)
+    for i, ref in enumerate(env.refs):  # an alias stands for what its item says
+        if ref.source == -1 and not ref.up and (ref.rule > SOURCE_FIRST or not names[i]):
+            meant = {apart.fp(e) for e in _called(env, ref.key) if e != i}
+            meant |= {digest(*sorted(names[i]))} if names[i] else set()
+            if meant:
+                columns[i] = (
+                    (next(iter(meant)) if len(meant) == 1 else digest(*sorted(meant))),
+                    NOTHING,
+                )
+    apart.cache = columns
+    return apart
+
+
+def _name_of(env: Env, source: int, ref: Ref) -> bytes | None:
+    """What stands for a column of one source, if a reference may mean that."""
+    if ref.up or ref.source not in (-1, source) or not env.visible[source]:
+        return None
+    if env.listed_column(source, ref.key, meant=False) is None:
+        return None
+    return digest(str(source).encode(), ref.key.encode())
+
+
+def _called(env: Env, key: str) -> list[Expr]:
+    """The items of the select list of this name."""
+    select = env.select
+    items = zip(select.keys, select.outs, strict=False) if select is not None else ()
+    values = (value_of(out) for name, out in items if name == key)
+    return [_expression(value) for value in values if value is not None]
 
 
 def _outside(e: Expr, env: Env, keys: Collection[bytes]) -> Iterator[int]:

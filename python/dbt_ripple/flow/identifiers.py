@@ -70,7 +70,10 @@ class _LowerCase(dict[str, str]):
 
 _MAX_NAMES: Final = 100_000
 lowered: Final = _LowerCase()
-"""``lowered[name]`` is the key of a name that is not quoted, in every dialect."""
+"""``lowered[name]`` is the key of an ASCII name that is not quoted, in every dialect."""
+
+_ONLY_ASCII: Final = frozenset({"duckdb", "sqlite"})
+"""Dialects in which only the case of ASCII letters does not count: `É` and `é` are two names."""
 
 
 def keeps_case(dialect: str) -> bool:
@@ -89,6 +92,8 @@ def fold(name: str, quoted: bool, dialect: str) -> str:
     """
     case = _QUOTED_KEEPS_CASE.get(dialect) if quoted else None
     if case is None:
+        if dialect in _ONLY_ASCII and not name.isascii():
+            return name.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
         return lowered[name]
     if case == "upper":
         return lowered[name] if name == name.upper() else '"' + name

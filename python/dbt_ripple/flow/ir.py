@@ -73,7 +73,8 @@ class Ref(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     ``up`` counts scopes outwards, ``source`` is an index there, -1 where the name has no
     qualifier, -2 for all columns of the source ``up`` (-1: of all sources) but those in ``name``, or
-    -3 for a name that is a column only if there is such a column;
+    -3 for a name that is a column only if there is such a column, or -4 for the column at position ``key``
+    of the source ``outputs`` (-1: of the only one);
     ``rule`` says which of a column and an alias the name means here (`flow.alias_resolution`), and
     ``outputs`` how many items of the select list are seen here.
     """

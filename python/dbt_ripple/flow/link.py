@@ -8,7 +8,7 @@ one SELECT. The rules that they cite are those of docs/architecture.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from dbt_ripple.flow.alias_resolution import (
@@ -85,6 +85,7 @@ def link(
     known_constraints: KnownConstraints | None = None,
     *,
     in_any_order: bool = False,
+    opaque_names: Collection[str] = (),
 ) -> Linked:
     """Resolve a lowered query against its parents.
 
@@ -96,11 +97,16 @@ def link(
             fingerprints then differ from those without it.
         in_any_order: whether what is joined or united in another order is to have the same
             fingerprints (`flow.canonical`); they then differ from those without it.
+        opaque_names: names, as `Linked.missing` has them, that may mean anything: what they are
+            part of depends on all that the query reads.
 
     Returns:
         The outputs with fingerprints and dependencies. Never raises on what the query says.
     """
     linker = _Linker(table, dialect, lowered.ctes, known_constraints, in_any_order=in_any_order)
+    if opaque_names:
+        linker.opaque_names = opaque_names
+        linker.all_read = [table(key, key) for key in lowered.tables]
     assert lowered.rel is not None
     relation = linker.rel(lowered.rel, None)
     return Linked(relation, list(linker.missing), linker.unknown, lowered.called, linker.missing)
@@ -131,6 +137,8 @@ class _Linker:
         self.missing: dict[str, set[NameProblem]] = {}
         self.unknown: Reason | None = None
         self.correlated = 0
+        self.opaque_names: Collection[str] = ()
+        self.all_read: Sequence[Relation] = ()
 
     def miss(self, name: str, problem: NameProblem = NameProblem.ABSENT) -> None:
         self.missing.setdefault(name, set()).add(problem)

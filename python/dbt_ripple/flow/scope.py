@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dbt_ripple.flow.alias_resolution import EITHER, KEY_FIRST, SOURCE, SOURCE_FIRST
-from dbt_ripple.flow.engine_checks import NameProblem, is_hidden
+from dbt_ripple.flow.alias_resolution import (
+    ALIAS_IN_FROM,
+    EITHER,
+    KEY_FIRST,
+    NEARER_STRUCT,
+    SOURCE,
+    SOURCE_FIRST,
+)
+from dbt_ripple.flow.engine_checks import EXECUTED, NameProblem, is_hidden
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest, hashed
 from dbt_ripple.flow.identifiers import MADE_UP
 from dbt_ripple.flow.ir import (
+    CONDITIONAL,
     DIRECT,
     EXISTS,
     FILTER,
@@ -71,6 +79,10 @@ class QueryLinker(Protocol):
     """Where the name of a relation as a value its row is found (`flow.alias_resolution`)."""
     correlated: int
     """How often a query has read a column of one around it."""
+    opaque_names: Collection[str]
+    """Names that are nowhere, and that are taken to mean anything."""
+    all_read: Sequence[Relation]
+    """Where there are such names, all the relations that the query reads."""
 
     def miss(self, name: str, problem: NameProblem = NameProblem.ABSENT) -> None:
         """Note a name that is nowhere, or in two places, and how that came (`Linked.how`)."""
@@ -380,12 +392,17 @@ class Env:
             return self.whole_row(ref)
         if ref.source == -3:
             return self.owner(ref)
+        if ref.source == -4:
+            return self.nth(ref)
         if ref.source >= 0:
             env: Env = self
             for _ in range(ref.up):
                 assert env.parent is not None
                 env = env.parent
             column = env.column(ref.source, ref.key, ref.name)
+            nearer, is_struct = self._nearer_structs(ref, env) if ref.up else ([], False)
+            if nearer and (is_struct or column is None):
+                return combine(nearer)
             if not env.visible[ref.source]:  # the right side of a semi join
                 self.linker.miss(f"{env.sources[ref.source].alias}.{ref.name}", NameProblem.HIDDEN)
             if column is None:
@@ -397,15 +414,15 @@ class Env:
                 if farther is not None and self.linker.looks_farther:
                     return farther
                 is_of_table = type(source.rel) is Table
+                name = f"{source.alias}.{ref.name}" if source.alias else ref.name
                 self.linker.miss(
-                    f"{source.alias}.{ref.name}" if source.alias else ref.name,
-                    NameProblem.ABSENT_IN_TABLE if is_of_table else NameProblem.ABSENT,
+                    name, NameProblem.ABSENT_IN_TABLE if is_of_table else NameProblem.ABSENT
                 )
-                lost = self.lost(ref, [(env, ref.source, ref.up)])
+                lost = self.lost(ref, [(env, ref.source, ref.up)], name)
                 return lost if farther is None else combine([lost, farther])
             if env.joining:
                 env.note_left_side(ref.source, ref.name)
-            return self.around(column, ref.up)
+            return combine([self.around(column, ref.up), *nearer])
         rule = ref.rule
         if rule == KEY_FIRST:
             key = self.grouping_key(ref)
@@ -420,6 +437,8 @@ class Env:
         while env_ is not None:
             # What a query further in may have, the engine need not look for out here.
             listed, unknown = env_.unqualified(ref, meant=not (up and columns))
+            if unknown and not up and self.in_from and self.is_in_select_list(ref):
+                self.linker.miss(ref.name, NameProblem.MAYBE_ALIAS)
             if up and env_.late and self.linker.in_subquery == EITHER:
                 column = env_.any_alias(ref)
                 if column is not None:
@@ -470,7 +489,7 @@ class Env:
             everywhere.extend((env_, i, up) for i in range(len(env_.sources)))
             env_ = env_.parent
             up += 1
-        lost = self.lost(ref, everywhere)
+        lost = self.lost(ref, everywhere, ref.name)
         alias = self.any_alias(ref)
         return lost if alias is None else combine([lost, alias])
 
@@ -518,10 +537,10 @@ class Env:
     def lost_in(self, key: str, sources: list[int]) -> Column:
         """A column that none of these sources of the scope has."""
         ref = Ref(0, -1, key, key)
-        return self.lost(ref, [(self, i, 0) for i in sources])
+        return self.lost(ref, [(self, i, 0) for i in sources], key)
 
-    def lost(self, ref: Ref, where: list[tuple[Env, int, int]]) -> Column:
-        """A name nobody has: it may be what any of these sources would have had."""
+    def lost(self, ref: Ref, where: list[tuple[Env, int, int]], name: str) -> Column:
+        """A name nobody has: it may be what any of these sources would have had, or anything."""
         columns: list[Column] = []
         for env, source, up in where:
             relation = env.relations[source]
@@ -530,12 +549,19 @@ class Env:
                 if column is not None:
                     columns.append(outer(env.wrap(source, column), up))
         missing = digest(b"missing", ref.key.encode())
-        if is_hidden(ref.name):  # a hidden column, as the number of a row: it is made of the rows
+        deps: Deps = {}
+        if name in self.linker.opaque_names:
+            # Where we know the rules, the name is gone, and no value is what another column holds.
+            kind = CONDITIONAL if self.linker.dialect in EXECUTED else TRANSFORMATION
+            for relation in self.linker.all_read:
+                merge(deps, relation.whole(kind))
+                missing = digest(missing, relation.all_fp(), relation.rows.ordered_fp)
+        elif is_hidden(ref.name):  # a hidden column, as the number of a row: it is made of the rows
             relations = [env.relations[source] for env, source, _ in where]
             missing = digest(
                 missing, *(r.rows.fp + r.rows.order for r in relations if r is not None)
             )
-        return combine([(missing, NOTHING), *columns]) if columns else (missing, NOTHING)
+        return combine([(missing, deps), *columns]) if columns else (missing, deps)
 
     def _farther(self, env: Env, source: Source, ref: Ref) -> tuple[Column | None, int]:
         """`a.b` where the nearest source a has no column b, but one of a query around has.
@@ -551,6 +577,30 @@ class Env:
                     if column is not None:
                         return outer(column, up), up
         return None, 0
+
+    def _nearer_structs(self, ref: Ref, env: Env) -> tuple[list[Column], bool]:
+        """`a.b` where `a` is a relation of the query around `env`: columns `a` of the queries in between.
+
+        And whether one of them certainly is a struct with such a field, and the engine takes it.
+        """
+        alias = env.sources[ref.source].alias
+        columns: list[Column] = []
+        between = self
+        for up in range(ref.up if alias is not None else 0):
+            for i, relation in enumerate(between.relations):
+                column = between.listed_column(i, alias or "", meant=False)
+                if column is None or relation is None or not between.visible[i]:
+                    continue
+                field = outer(field_of(column, ref.key), up)
+                fields = relation.fields.get(alias or "") or ()
+                if self.linker.dialect in NEARER_STRUCT and any(
+                    n.lower() == ref.key for n, _ in fields
+                ):
+                    return [*columns, field], not columns
+                columns.append(field)
+            assert between.parent is not None
+            between = between.parent
+        return columns, False
 
     def _struct_named(self, env: Env, source: Source, ref: Ref) -> Column | None:
         """`a.b` where the source a has no column b, but some source has a struct column a."""
@@ -685,6 +735,15 @@ class Env:
             return None
         return self.alias(ref, len(self.select.outs))
 
+    def is_in_select_list(self, ref: Ref) -> bool:
+        """Whether a name in FROM is an alias as well, and the engine sees that there."""
+        if self.select is None or self.linker.dialect not in ALIAS_IN_FROM:
+            return False
+        return any(
+            key == ref.key and not (isinstance(out, int) and self.refs[out].key == key)
+            for key, out in zip(self.select.keys, self.select.outs, strict=False)
+        )
+
     def is_alias(self, i: int) -> bool:
         """Whether a reference is no column of the sources, but an output."""
         ref = self.refs[i]
@@ -739,6 +798,19 @@ class Env:
             if relation is not None and self.visible[i]
         ]
         return combine(columns) if columns else (digest(b"row"), {})
+
+    def nth(self, ref: Ref) -> Column:
+        """The column at a position of a source, or of the only one; any of them, if not all are known."""
+        source = ref.outputs if ref.outputs >= 0 or len(self.sources) > 1 else 0
+        relation = self.relations[source] if 0 <= source < len(self.relations) else None
+        position = int(ref.key)
+        if relation is not None and not relation.unlisted:
+            if 0 < position <= len(relation.columns):
+                return self.wrap(source, relation.columns[position - 1].value)
+            self.linker.miss(ref.name)
+            return self.lost(ref, [(self, source, 0)], ref.name)
+        fp, deps = self.whole_row(Ref(source, -2, "*", ""))
+        return digest(b"position", ref.key.encode(), fp), deps
 
     def spelled(self, i: int) -> str:
         """How the column that a reference means is spelled, where that can be seen."""

@@ -1,18 +1,16 @@
-"""The gate's rules that are not about contracts: owners, keys, personal data, readers, sources."""
+"""The gate's rules that are not about contracts or personal data: owners, keys, readers, sources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Final, NamedTuple
-
-import msgspec
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from dbt_ripple.artifacts import (
     Node,
     Project,
     criticality,
     has_tested_key,
-    is_public,
+    is_own,
     owner,
     referenced_columns,
 )
@@ -21,11 +19,11 @@ from dbt_ripple.changes.removed_columns import MissingNames, vanished
 from dbt_ripple.changes.syntax_errors import edited_texts, not_parsed
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.column_types import catalog_types, declared_types, retyped
-from dbt_ripple.governance.contracts import Breach
+from dbt_ripple.governance.contracts import Breach, on_base
 from dbt_ripple.governance.duplicate_definitions import twin_breaches
+from dbt_ripple.governance.unjudged_code import unjudged_breaches
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tests import LineageJudge, LineageTest, Verdict, lineage_tests
-from dbt_ripple.graph.pii import PersonalData, PiiColumn
 from dbt_ripple.reasons import Code, Reason
 
 _OWNED: Final = frozenset({"model", "seed", "snapshot", "source", "exposure"})
@@ -58,7 +56,7 @@ def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
 
 def of_project(node: Node, project: Project) -> bool:
     """Whether the project has to name an owner for it."""
-    return node.resource_type in _OWNED and node.package_name == project.name
+    return node.resource_type in _OWNED and is_own(node, project)
 
 
 def key_breaches(comparison: Comparison) -> Iterator[Breach]:
@@ -69,103 +67,16 @@ def key_breaches(comparison: Comparison) -> Iterator[Breach]:
             continue
         then = base.nodes.get(unique_id)
         new = then is None or not _needs_key(then, base) or has_tested_key(then, base)
-        reason = _on_base(Code.KEY_UNTESTED(), not new)
+        reason = on_base(Code.KEY_UNTESTED(), not new)
         yield Breach("tier1_key_untested", unique_id, None, reason, old=not new)
-
-
-def _on_base(reason: Reason, old: bool) -> Reason:
-    """A reason, and whether it is so on base already."""
-    return Code.ALREADY_ON_BASE(because=reason) if old else reason
 
 
 def _needs_key(node: Node, project: Project) -> bool:
     return (
         node.resource_type in _BUILT
-        and node.package_name == project.name
+        and is_own(node, project)
         and (criticality(node) or "").lower() == "tier1"
     )
-
-
-class Sides(NamedTuple):
-    """What the rules about personal data look at: one project before and after, or several in one.
-
-    Attributes:
-        own: the names of the packages that are judged.
-    """
-
-    base: Project
-    base_analysis: Analysis
-    head: Project
-    head_analysis: Analysis
-    own: frozenset[str]
-
-
-def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
-    """Personal data in columns that nobody tagged, and in what anybody may see."""
-    base, head = comparison.base, comparison.head
-    own = frozenset({str(head.name)})
-    yield from pii_breaches_of(
-        Sides(base, comparison.base_analysis, head, comparison.head_analysis, own)
-    )
-
-
-def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
-    """The same of whatever is on the two sides."""
-    data = PersonalData(sides.head, sides.head_analysis)
-    findings = _pii(sides.head, data.columns, sides.own)
-    if not findings:
-        return
-    declared = _declared_as_on_head(sides, findings.values())
-    # Who may see it is another matter: that is as it was.
-    before = _pii(sides.base, data.certain_on(declared, sides.base_analysis), sides.own)
-    asked = {pii.unique_id for key, pii in findings.items() if key not in before}
-    if asked:
-        columns = PersonalData(declared, sides.base_analysis, asked).columns
-        before |= _pii(sides.base, columns, sides.own)
-    for (rule, unique_id, key), pii in findings.items():
-        old = (rule, unique_id, key) in before
-        shown = rule == "pii_exposed"
-        if pii.source_id == unique_id and pii.source_column == pii.column:
-            reason = (Code.SHOWS_PII if shown else Code.UNTAGGED_PII)(pii=pii.pii)
-        else:
-            source = sides.head.nodes.get(pii.source_id)
-            reason = (Code.SHOWS_PII_OF if shown else Code.UNTAGGED_PII_OF)(
-                pii=pii.pii,
-                name=source.display_name if source else pii.source_id,
-                column=pii.source_column,
-            )
-        yield Breach(rule, unique_id, pii.column, _on_base(reason, old), old=old)
-
-
-def _declared_as_on_head(sides: Sides, pii_columns: Iterable[PiiColumn]) -> Project:
-    """Base with head's declarations of personal data: declaring what is there already is no change.
-
-    Where a value went on base before anybody called it personal, it is no finding of this change.
-    """
-    nodes = dict(sides.base.nodes)
-    for unique_id in dict.fromkeys(pii.source_id for pii in pii_columns):
-        then, now = nodes.get(unique_id), sides.head.nodes[unique_id]
-        if then is not None:
-            nodes[unique_id] = msgspec.structs.replace(
-                then, columns=now.columns, meta=now.meta, tags=now.tags
-            )
-    return sides.base.having(nodes=nodes)
-
-
-def _pii(
-    project: Project, columns: Iterable[PiiColumn], own: Collection[str]
-) -> dict[tuple[str, str, str], PiiColumn]:
-    findings = {}
-    for pii in columns:
-        node = project.nodes.get(pii.unique_id)
-        if node is None or node.package_name not in own:
-            continue
-        key = (pii.unique_id, pii.column.lower())
-        if pii.origin == "inherited" and node.resource_type in _BUILT:
-            findings["pii_untagged", *key] = pii
-        if pii.origin != "declassified" and is_public(node):
-            findings["pii_exposed", *key] = pii
-    return findings
 
 
 def lineage_breaches(comparison: Comparison) -> Iterator[Breach]:
@@ -191,7 +102,7 @@ def lineage_breaches(comparison: Comparison) -> Iterator[Breach]:
                 "lineage_broken",
                 test.node,
                 test.column,
-                _on_base(problem.reason, old),
+                on_base(problem.reason, old),
                 old=old,
                 mild=test.warns or not problem.certain,
             )
@@ -222,7 +133,7 @@ def syntax_breaches(comparison: Comparison) -> Iterator[Breach]:
         if because is None or node.unique_id in comparison.syntax_errors:
             continue
         old = not_parsed(comparison.base_analysis, node.unique_id) is not None
-        reason = _on_base(because, old) if old else Code.CHECK_THAT_IT_BUILDS(because=because)
+        reason = on_base(because, old) if old else Code.CHECK_THAT_IT_BUILDS(because=because)
         yield Breach("unread_sql", node.unique_id, None, reason, old=old)
 
 
@@ -277,7 +188,7 @@ def drift_breaches(comparison: Comparison) -> Iterator[Breach]:
             if name not in breaches:
                 old = declared_before.get(name) == what
                 breaches[name] = Breach(
-                    "source_drift", unique_id, name, _on_base(what, old), old=old
+                    "source_drift", unique_id, name, on_base(what, old), old=old
                 )
         yield from breaches.values()
 
@@ -319,6 +230,7 @@ CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (
     syntax_breaches,
     twin_breaches,
     drift_breaches,
+    unjudged_breaches,
 )
 """All of them but those about personal data, which several projects may pass on to each other; each
 needs no more than the two sides."""

@@ -21,6 +21,7 @@ from dbt_ripple.changes import Comparison, NodeChange
 from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.removed_columns import vanished
 from dbt_ripple.governance.column_types import retyped
+from dbt_ripple.governance.moved_relations import MovedRelations, is_exposed, is_known
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason
 
@@ -44,6 +45,11 @@ class Breach(msgspec.Struct, frozen=True):
     old: bool = False
     usual: bool = False
     mild: bool = False
+
+
+def on_base(reason: Reason, old: bool) -> Reason:
+    """A reason, and whether it is so on base already."""
+    return Code.ALREADY_ON_BASE(because=reason) if old else reason
 
 
 def promises(node: Node) -> bool:
@@ -96,6 +102,7 @@ def contract_breaches(
     day = today or datetime.now(UTC).date()
     base, head = comparison.base, comparison.head
     gone = vanished(base, head)
+    moved = MovedRelations(base, head)
     for unique_id, then in base.nodes.items():
         now = head.nodes.get(unique_id)
         if now is None and then.resource_type in _DEPRECATED:
@@ -106,27 +113,110 @@ def contract_breaches(
         if now is not None:
             removed_now = _removed(comparison, unique_id, gone.get(unique_id, ()))
             yield from _removed_in_grace(then, removed_now, day)
-        if not promises(then):
-            continue
         if now is None:
-            if promise_ends(then) is None and not _is_now_versioned(then, head):
-                removed = Code.RELATION_REMOVED(name=then.display_name)
-                yield Breach("column_removed", unique_id, None, removed)
+            if promises(then) and promise_ends(then) is None:
+                yield from _without_node(comparison, then, moved)
+            continue
+        if not promises(then):
+            if is_known(then, base):
+                yield from _moved(comparison, then, moved)
             continue
         before, after = contract_version(then), contract_version(now)
         if before is not None and before != after:
             yield from _without_migration(unique_id, then, now, before, after)
-        if after is not None and after != before:
+        if before is not None and after is not None and after != before:
             continue
-        change = comparison.changed.get(unique_id)
-        for name in gone.get(unique_id, ()):
-            if column_ends(then, name) is None and (change is None or name not in change.removed):
-                yield Breach("column_removed", unique_id, name, Code.REMOVED_FROM_SOURCE())
-        for name, (was, is_) in retyped(base, head, unique_id).items():
-            yield Breach("column_retyped", unique_id, name, Code.RETYPED(was=was, now=is_))
-        if change is not None:
-            yield from _columns(comparison, change, broken)
+        breaches = [
+            *_moved(comparison, then, moved),
+            *_promised(comparison, then, gone.get(unique_id, ()), broken),
+        ]
+        if after is not None and before is None and breaches:
+            # The first version is a step like any other: it allows what comes with a word on migration.
+            if not _says_how_to_migrate(then, now):
+                unexplained = Code.FIRST_CONTRACT_VERSION_UNEXPLAINED(
+                    version=after, broken=[breach.reason for breach in breaches]
+                )
+                rule = "contract_version_without_migration"
+                yield Breach(rule, unique_id, None, unexplained)
+            continue
+        yield from breaches
     yield from _new_versions(comparison)
+
+
+def _promised(
+    comparison: Comparison, then: Node, gone: Collection[str], broken: Collection[str]
+) -> Iterator[Breach]:
+    """What is not kept of a relation that is there on both sides."""
+    unique_id = then.unique_id
+    change = comparison.changed.get(unique_id)
+    for name in gone:
+        if column_ends(then, name) is None and (change is None or name not in change.removed):
+            yield Breach("column_removed", unique_id, name, Code.REMOVED_FROM_SOURCE())
+    types = retyped(comparison.base, comparison.head, unique_id)
+    for name, (was, is_) in types.items():
+        yield Breach("column_retyped", unique_id, name, Code.RETYPED(was=was, now=is_))
+    if change is not None:
+        yield from _columns(comparison, change, broken)
+
+
+def _without_node(comparison: Comparison, then: Node, moved: MovedRelations) -> Iterator[Breach]:
+    """What is not kept of a relation whose node is gone.
+
+    Another one may be what its name means now (a version of it), or stand in its place.
+    """
+    latest = _now_versioned(then, comparison.head)
+    others = [latest] if latest is not None else moved.there_now(then)
+    if others:
+        yield from _stands_for(comparison, then, others)
+    else:
+        removed = Code.RELATION_REMOVED(name=then.display_name)
+        yield Breach("column_removed", then.unique_id, None, removed)
+    if latest is not None and not moved.there_now(then):
+        place = moved.place(latest)
+        moved_to = Code.RELATION_MOVED(was=moved.place(then), now=place)
+        yield Breach("column_removed", then.unique_id, None, moved_to, mild=True)
+
+
+def _moved(comparison: Comparison, then: Node, moved: MovedRelations) -> Iterator[Breach]:
+    """What is not kept of a relation that is elsewhere now."""
+    now = comparison.head.nodes[then.unique_id]
+    if not moved.is_elsewhere(then, now):
+        return
+    others = [node for node in moved.there_now(then) if node.unique_id != then.unique_id]
+    if others:
+        yield from _stands_for(comparison, then, others)
+        return
+    if now.is_ephemeral:
+        reason = Code.RELATION_NOT_BUILT(name=then.display_name)
+    else:
+        reason = Code.RELATION_MOVED(was=moved.place(then), now=moved.place(now))
+    certain = promises(then) or is_exposed(then, comparison.base)
+    yield Breach("column_removed", then.unique_id, None, reason, mild=not certain)
+
+
+def _stands_for(comparison: Comparison, then: Node, others: Collection[Node]) -> Iterator[Breach]:
+    """What readers of a relation miss who find another one under its name."""
+    base, head = comparison.base_analysis.nodes, comparison.head_analysis.nodes
+    before = base.get(then.unique_id)
+    for other in others:
+        now = head.get(other.unique_id)
+        if before is None or now is None:
+            continue
+        names = dict(zip(map(str.lower, now.columns), now.fingerprints, strict=False))
+        fingerprints = dict(zip(before.columns, before.fingerprints, strict=False))
+        unlisted = now.is_unanalysed and not now.columns
+        gone = [] if unlisted else [name for name in before.columns if name.lower() not in names]
+        for name in gone:
+            if column_ends(then, name) is None:
+                reason = Code.REMOVED_BY_OTHER(name=other.display_name)
+                yield Breach("column_removed", then.unique_id, name, reason)
+        same = before.rows_fingerprint == now.rows_fingerprint and all(
+            names.get(name.lower()) in (fingerprint, None)
+            for name, fingerprint in fingerprints.items()
+        )
+        if unlisted or not same:
+            reason = Code.OTHER_STANDS_THERE(name=other.display_name)
+            yield Breach("column_redefined", then.unique_id, None, reason)
 
 
 def _removed(comparison: Comparison, unique_id: str, gone: Collection[str]) -> dict[str, str]:
@@ -205,8 +295,7 @@ def _spelled(comparison: Comparison, vertex: Vertex) -> str:
 def _without_migration(
     unique_id: str, then: Node, now: Node, before: str, after: str | None
 ) -> Iterator[Breach]:
-    migration = now.meta.get("migration")
-    if migration and (after is not None and migration != then.meta.get("migration")):
+    if after is not None and _says_how_to_migrate(then, now):
         return
     what = (
         Code.CONTRACT_VERSION_REMOVED(version=before)
@@ -216,12 +305,23 @@ def _without_migration(
     yield Breach("contract_version_without_migration", unique_id, None, what)
 
 
-def _is_now_versioned(then: Node, head: Project) -> bool:
-    return then.version is None and any(
-        (node.name, node.package_name) == (then.name, then.package_name)
-        and node.version is not None
+def _says_how_to_migrate(then: Node, now: Node) -> bool:
+    migration = now.meta.get("migration")
+    return bool(migration) and migration != then.meta.get("migration")
+
+
+def _now_versioned(then: Node, head: Project) -> Node | None:
+    """The version that the name of a model means which had none: the latest one."""
+    if then.version is not None:
+        return None
+    versions = [
+        node
         for node in head.of_type("model")
-    )
+        if (node.name, node.package_name) == (then.name, then.package_name)
+        and node.version is not None
+    ]
+    latest = (node for node in versions if str(node.version) == str(node.latest_version))
+    return next(latest, versions[-1] if versions else None)
 
 
 def _new_versions(comparison: Comparison) -> Iterator[Breach]:

@@ -36,6 +36,7 @@ from dbt_ripple.governance.affected_assets import (
 from dbt_ripple.governance.checks import CHECKS
 from dbt_ripple.governance.contracts import Breach, contract_breaches
 from dbt_ripple.governance.other_projects import Elsewhere, reached_projects
+from dbt_ripple.governance.policy import Policy, mask_changes
 from dbt_ripple.governance.recommendations import spoken
 from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.governance.rules import RULES
@@ -143,7 +144,7 @@ def gate(
 
 def gate_from(
     comparison: Comparison,
-    config: Config,
+    config: Config | Policy,
     approved_by: str | None = None,
     joined: JoinedProjects | None = None,
 ) -> GateReport:
@@ -151,10 +152,12 @@ def gate_from(
 
     Args:
         comparison: base and head.
-        config: levels and thresholds.
+        config: levels and thresholds, or by whose these are judged by.
         approved_by: who says yes to what needs approval.
         joined: head's project and those that read what it builds, where they are to be asked, too.
     """
+    policy = config if isinstance(config, Policy) else Policy(config)
+    config = policy.config
     origins = edited(comparison)
     ripple = Ripple(comparison, origins)
     elsewhere = Elsewhere()
@@ -165,6 +168,10 @@ def gate_from(
     of_others = joined.project_of if joined is not None else {}
     personal = list(elsewhere.personal_data(comparison))
     own_breaches = [
+        *(
+            Breach("policy_changed", None, None, change)
+            for change in (*policy.changes, *mask_changes(comparison.base, comparison.head))
+        ),
         *(breach for breach in personal if breach.unique_id not in of_others),
         *_breaches(comparison, config, origins, affected, nodes),
     ]
@@ -206,6 +213,7 @@ def gate_from(
         | elsewhere.opaque,
         removed=sorted(comparison.removed),
         notes=[
+            *policy.notes,
             *(n for n in comparison.notes if n.code is not Code.EVERY_TEST_SELECTED),
             *(Code.HOOK_NOT_FOLLOWED(because=hook) for hook in comparison.everything),
             *_unknown_types(comparison),
@@ -280,12 +288,16 @@ def _reach(
     reasons = {
         asset.unique_id: Code.CERTIFIED_REACHED()
         for asset in affected
-        if asset.counts and matters(every[asset.unique_id])
+        if asset.counts
+        and (
+            matters(every[asset.unique_id])
+            or ((then := comparison.base.nodes.get(asset.unique_id)) is not None and matters(then))
+        )
     }
     for unique_id in origins:
         change = comparison.changed.get(unique_id)
         then = comparison.base.nodes.get(unique_id)  # a relation nobody declared has no node
-        if then is None or not matters(nodes.get(unique_id) or then):
+        if then is None or not (matters(then) or matters(nodes.get(unique_id, then))):
             continue
         if unique_id in comparison.removed:
             reasons[unique_id] = Code.CERTIFIED_REMOVED()

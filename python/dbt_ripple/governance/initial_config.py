@@ -104,6 +104,7 @@ def _levels(project: Project) -> Iterator[tuple[str, Level, str]]:
     public = sum(node.access == "public" for node in relations)
     enforced = sum(node.contract_enforced for node in relations)
     versions = sum(contract_version(node) is not None for node in relations)
+    yield "policy_changed", "warn", "Who answers for the rules looks at it."
     promise = f"{public} public, {enforced} with an enforced contract, {versions} with a version."
     yield "column_removed", "block", f"Of {len(relations)} relations {promise}"
     yield "column_renamed", "block", ""
@@ -156,11 +157,13 @@ def _levels(project: Project) -> Iterator[tuple[str, Level, str]]:
         "block" if personal and shown else "warn",
         f"{_of(shown, exposures, 'exposure')} said to be public (meta.public).",
     )
+    yield "pii_tag_removed", "block" if personal else "warn", ""
     asked = sum(is_lineage_test(node) for node in nodes)
     yield "lineage_broken", "block", f"{asked} test{'' if asked == 1 else 's'} of lineage declared."
     yield "reader_broken", "block", "What is broken is certain."
     yield "syntax_error", "block", "Only what no engine takes for SQL is one."
     yield "unread_sql", "warn", "The engine may know more than is known here."
+    yield "unjudged_code", "warn", "It is looked at by hand."
     metrics = sum(node.resource_type == "metric" for node in nodes)
     yield "semantic_removed", "warn", f"{metrics} metric{'' if metrics == 1 else 's'} declared."
     yield "duplicate_introduced", "warn", "A refactoring may have both for a while."

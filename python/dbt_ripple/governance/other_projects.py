@@ -16,8 +16,9 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.governance.affected_assets import Affected, Ripple, newly_broken
-from dbt_ripple.governance.checks import Sides, pii_breaches, pii_breaches_of, reader_breaches
+from dbt_ripple.governance.checks import reader_breaches
 from dbt_ripple.governance.contracts import Breach
+from dbt_ripple.governance.personal_data import Sides, pii_breaches, pii_breaches_of
 from dbt_ripple.graph.hypothetical import BuiltElsewhere, Supposed
 from dbt_ripple.graph.joined_projects import JoinedProjects, Member, ProjectNode
 from dbt_ripple.graph.lineage import Analysis
@@ -267,7 +268,9 @@ class Elsewhere:
             before.united(before.analyses(comparison.base_analysis)),
             joined.union,
             joined.united(joined.analyses(comparison.head_analysis)),
-            frozenset(str(member.project.name) for member in joined.members),
+            frozenset(str(member.project.name) for member in joined.members).union(
+                *(member.project.local_packages for member in joined.members)
+            ),
         )
         for breach in pii_breaches_of(sides):
             if not (breach.old and breach.unique_id in joined.project_of):

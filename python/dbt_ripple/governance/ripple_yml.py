@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from dbt_ripple.artifacts import did_you_mean
+from dbt_ripple.artifacts.read_yaml import read_yaml
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.rules import LEVELS, RULES, Level
 from dbt_ripple.governance.tags import read_required
@@ -59,6 +60,7 @@ class Config(msgspec.Struct, frozen=True):
         above: thresholds, likewise.
         required: the tags that `tags_required` asks for.
         critical: the criticality whose tests below a change are always selected.
+        hook_writes: the relations that hooks write to which cannot be followed; None where none are listed.
     """
 
     levels: dict[str, Level] = {}
@@ -66,6 +68,7 @@ class Config(msgspec.Struct, frozen=True):
     exceptions: tuple[Excepted, ...] = ()
     required: dict[str, list[str]] = {}
     critical: str | None = None
+    hook_writes: tuple[str, ...] | None = None
 
     def level(self, rule: str) -> Level:
         """How severe a finding of the rule is."""
@@ -119,6 +122,7 @@ def read_config(project_dir: Path) -> Config:
         tuple(dict.fromkeys([*config.exceptions, *of_vars.exceptions])),
         {**config.required, **of_vars.required},
         config.critical,
+        config.hook_writes,
     )
 
 
@@ -137,7 +141,7 @@ def hook_writes(project_dir: Path) -> tuple[str, ...] | None:
 
 
 def _content_of(file: Path) -> _RippleYml:
-    document = _yaml(file)
+    document = read_yaml(file, inside=file.parent)
     try:
         return msgspec.convert({} if document is None else document, _RippleYml)
     except msgspec.ValidationError as error:
@@ -156,11 +160,16 @@ def _of_file(file: Path, project_dir: Path) -> Config:
     exceptions, place = content.exceptions, where
     if isinstance(exceptions, str):
         place = str(project_dir / exceptions)
-        exceptions = _exceptions_in(project_dir / exceptions, where)
+        exceptions = _exceptions_in(project_dir / exceptions, where, project_dir)
     for name in content.rules:
         _require_rule(name, where)
     config = _config(content.rules, exceptions, where, place)
-    return msgspec.structs.replace(config, critical=content.select.critical)
+    writes = content.hooks.writes
+    return msgspec.structs.replace(
+        config,
+        critical=content.select.critical,
+        hook_writes=None if writes is None else tuple(writes),
+    )
 
 
 def config_of_vars(project_dir: Path) -> Config | None:
@@ -181,7 +190,10 @@ def config_of_vars(project_dir: Path) -> Config | None:
         if name not in RULES and did_you_mean(str(name), RULES, ""):
             _require_rule(str(name), where)
     if isinstance(listed, str):
-        place, exceptions = where, _exceptions_in(_seed(listed, project_dir, document), where)
+        place, exceptions = (
+            where,
+            _exceptions_in(_seed(listed, project_dir, document), where, project_dir),
+        )
     else:
         place = where
         try:
@@ -216,7 +228,7 @@ def project_file(project_dir: Path) -> dict[str, Any]:
 def _vars(project_dir: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The project file, and the package's vars in it; None without vars."""
     file = project_dir / PROJECT_FILE
-    document = _yaml(file) if file.is_file() else None
+    document = read_yaml(file) if file.is_file() else None
     if not isinstance(document, dict):
         return {}, None
     variables = document.get("vars")
@@ -237,17 +249,6 @@ def _seed(name: str, project_dir: Path, document: dict[str, Any]) -> Path:
         str(project_dir / PROJECT_FILE),
         "name a seed: what a model computes cannot be read before the merge",
     )
-
-
-def _yaml(file: Path) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        return YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, YAMLError) as error:
-        message = " ".join(str(error).split())
-        raise RippleError(f"cannot be read: {message}", str(file), "correct it as YAML") from None
 
 
 def _config(rules: dict[str, Any], exceptions: list[Excepted], where: str, place: str) -> Config:
@@ -278,10 +279,16 @@ def _config(rules: dict[str, Any], exceptions: list[Excepted], where: str, place
     return Config(levels, above, tuple(exceptions), required)
 
 
-def _exceptions_in(file: Path, where: str) -> list[Excepted]:
+def _exceptions_in(file: Path, where: str, project_dir: Path) -> list[Excepted]:
     """Exceptions in a seed's file, which the dbt models of the rules can read as well."""
     import csv
 
+    if not file.resolve().is_relative_to(project_dir.resolve()):
+        raise RippleError(
+            "the exceptions are in a file outside of the project",
+            where,
+            "name a file of the project",
+        )
     try:
         rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -292,9 +299,12 @@ def _exceptions_in(file: Path, where: str) -> list[Excepted]:
         return [
             msgspec.convert({k: v or "" for k, v in row.items() if k}, Excepted) for row in rows
         ]
-    except msgspec.ValidationError as error:
+    except msgspec.ValidationError:
+        # Without its words: they would be those of a file that need not be one of exceptions.
         raise RippleError(
-            str(error), str(file), "its columns are rule, unique_id, column_name, reason"
+            "is no list of exceptions",
+            str(file),
+            "its columns are rule, unique_id, column_name, reason",
         ) from None
 
 

@@ -37,6 +37,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 _ALL: Final = (
     Rule(
+        name="policy_changed",
+        level="warn",
+        asks="The rules, exceptions and masking functions stay as they are; base's judge a change of them.",
+    ),
+    Rule(
         name="column_removed",
         level="block",
         asks="A public or contracted relation keeps its columns until its contract_version changes.",
@@ -91,6 +96,11 @@ _ALL: Final = (
         asks="No personal data reaches an exposure that is public.",
     ),
     Rule(
+        name="pii_tag_removed",
+        level="warn",
+        asks="What is tagged as personal data stays tagged, and nothing is newly declassified.",
+    ),
+    Rule(
         name="lineage_broken",
         level="block",
         asks="What the tests comes_from and not_from ask of a column's lineage holds.",
@@ -109,6 +119,11 @@ _ALL: Final = (
         name="unread_sql",
         level="warn",
         asks="What is edited and cannot be parsed here is known to build.",
+    ),
+    Rule(
+        name="unjudged_code",
+        level="warn",
+        asks="What is edited compiles to the same everywhere, and names what it reads.",
     ),
     Rule(
         name="semantic_removed",

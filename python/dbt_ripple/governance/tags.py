@@ -14,6 +14,7 @@ from dbt_ripple.artifacts import (
     domain,
     is_canonical,
     is_certified,
+    is_own,
     is_public,
     owner,
     owner_channel,
@@ -96,7 +97,7 @@ def tag_breaches(comparison: Comparison, required: Required) -> Iterator[Breach]
 
 def missing(node: Node, project: Project, required: Required) -> Iterator[tuple[str, str]]:
     """The tags that a node lacks, each with what it is asked of."""
-    if node.resource_type not in _KINDS or node.package_name != project.name:
+    if node.resource_type not in _KINDS or not is_own(node, project):
         return
     reported: set[str] = set()
     for of, tags in required.items():

@@ -25,6 +25,7 @@ from typing import Final
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.flow.engine_checks import BY_TEXT_ALONE, NameProblem
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import DIALECTS
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
@@ -41,7 +42,7 @@ from dbt_ripple.graph.relations import RELATIONS, LinkedNode, why_unreadable
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import engine_refuses, reads_stored, without_words
 from dbt_ripple.jinja.text import branches, normalised
-from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.reasons import Code, Reason, names_missing
 
 RUNS_ITS_QUERY: Final = frozenset(
     "table view incremental materialized_view streaming_table dynamic_table snapshot test".split()
@@ -50,8 +51,14 @@ RUNS_ITS_QUERY: Final = frozenset(
 
 _ONLY_ITS_QUERY: Final = frozenset({"table", "view", "ephemeral"})
 _USED_WRONGLY: Final = frozenset(
-    {NameProblem.AGGREGATE_AS_KEY, NameProblem.HIDDEN, NameProblem.NOT_A_KEY}
+    {
+        NameProblem.AGGREGATE_AS_KEY,
+        NameProblem.ANOTHER_KEY,
+        NameProblem.HIDDEN,
+        NameProblem.NOT_A_KEY,
+    }
 )
+_RAN: Final = frozenset({"fail", "pass", "success", "warn"})
 _WORD: Final = re.compile(r"\w+")
 _MAY_ADD_COLUMNS: Final = frozenset(
     """
@@ -179,7 +186,9 @@ class BrokenNodeFinder(LinkingMode):
         linked = link(
             checked(lowered, self.linker.dialect, surely=True), table, self.linker.dialect
         )
-        if not follows or self.context.introspection.of(node):
+        adapter = self.project.metadata.adapter_type
+        strange = adapter is not None and adapter not in DIALECTS  # read as Spark's, and not known
+        if not follows or strange or self.context.introspection.of(node):
             return [], reads
         stored = reads_stored(self.project, unique_id)
         return [
@@ -283,7 +292,8 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
     """Decide which relations and tests are broken by a name that they cannot find.
 
     Each is *broken* where its engine certainly refuses it, and *opaque*, as it may not build, where that
-    is not known. Fingerprints stay as they are.
+    is not known. Fingerprints stay as they are. What one side alone does not tell is whether it was built:
+    see `changes.compare`.
     """
     project = linker.project
     judged = [
@@ -299,8 +309,27 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
             analysed.reason = Code.CANNOT_FIND(names=names)
         else:
             analysed.status = "opaque"
-            assert analysed.reason is not None  # every broken node has one
-            analysed.reason = Code.MAY_NOT_BUILD(because=analysed.reason)
+            analysed.reason = Code.MAY_NOT_BUILD(because=cannot_follow(analysed))
+
+
+def cannot_follow(analysed: NodeAnalysis) -> Reason:
+    """The reason of a node with names that we cannot find, and that its engine may know."""
+    return Code.CANNOT_FOLLOW(names=names_missing(analysed.reason))
+
+
+NOT_FOUND: Final = frozenset({Code.CANNOT_FIND, Code.CANNOT_FOLLOW, Code.MAY_NOT_BUILD})
+"""Reasons of a node with names that cannot be found."""
+
+
+def ran(project: Project) -> set[str]:
+    """The nodes and tests whose query, as the manifest has it, an engine has accepted."""
+    invocation = project.metadata.invocation_id
+    return {
+        result.unique_id
+        for result in project.executed
+        if result.status in _RAN
+        and not (invocation and result.invocation_id and result.invocation_id != invocation)
+    }
 
 
 def missing_without(

@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from dbt_ripple.graph.git import run_git
+
 _REVISIONS: Final = 50
 """Commits of a file that are looked through for the one with a digest."""
 
@@ -72,11 +74,14 @@ def last_commit(file: Path) -> tuple[str, datetime] | None:
         return None
 
 
+def is_tracked(file: Path) -> bool:
+    """Whether a file is under version control."""
+    return _git(file.parent, "ls-files", "--error-unmatch", "--", f"./{file.name}") is not None
+
+
 def _git(folder: Path, *args: str) -> bytes | None:
     try:
-        run = subprocess.run(
-            ["git", "-C", str(folder), *args], capture_output=True, timeout=30, check=False
-        )
+        run = run_git(folder, *args)
     except (OSError, subprocess.SubprocessError):
         return None
     return run.stdout if run.returncode == 0 else None

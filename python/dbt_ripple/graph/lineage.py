@@ -66,7 +66,7 @@ class NodeAnalysis:
     def is_unanalysed(self) -> bool:
         """Whether it was not followed: any of its columns may hold all that its parents hold."""
         return self.status == "opaque" and not (
-            self.reason is not None and self.reason.code is Code.MAY_NOT_BUILD
+            self.reason is not None and self.reason.code in (Code.CANNOT_FOLLOW, Code.MAY_NOT_BUILD)
         )
 
 

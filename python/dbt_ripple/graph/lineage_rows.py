@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -50,6 +49,7 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.flow.definitions import is_computed, is_whole
 from dbt_ripple.flow.determinism import is_repeatable
 from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.graph.git import git_text
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, column_names
 from dbt_ripple.graph.lineage_tables import (
     ROWS,
@@ -277,18 +277,8 @@ def _pii_rows(
 
 def git_commit(folder: Path) -> str | None:
     """The commit checked out where a project lives; None where there is no git or no repository."""
-    try:
-        run = subprocess.run(
-            ["git", "-C", str(folder), "rev-parse", "--verify", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    commit = run.stdout.strip()
-    return commit if run.returncode == 0 and re.fullmatch(r"[0-9a-f]{40,64}", commit) else None
+    commit = git_text(folder, "rev-parse", "--verify", "HEAD") or ""
+    return commit if re.fullmatch(r"[0-9a-f]{40,64}", commit) else None
 
 
 def _children(

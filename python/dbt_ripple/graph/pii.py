@@ -81,6 +81,27 @@ def pii_columns(project: Project, analysis: Analysis) -> list[PiiColumn]:
     return PersonalData(project, analysis).columns
 
 
+def declared_columns(
+    project: Project, analysis: Analysis, of: Iterable[str] | None = None
+) -> dict[str, dict[str, tuple[str, str]]]:
+    """The columns that are declared to hold personal data.
+
+    Args:
+        project: the artifacts.
+        analysis: what was seen in them.
+        of: these nodes; by default all.
+
+    Returns:
+        By unique_id and lower-case name, the column's name and the kind of data.
+    """
+    names = _Names(project, analysis)
+    return {
+        unique_id: {column.lower(): (column, kind) for column, kind in columns}
+        for unique_id in (project.nodes if of is None else of)
+        if (columns := _declared(unique_id, project, names))
+    }
+
+
 class PersonalData:
     """The columns that hold personal data, and how it came there.
 

@@ -104,6 +104,8 @@ class RelationNames:
         keys = []
         if written:
             keys.append(self._key(written))
+            if node.database and keys[0].count(".") == 2:
+                return keys  # what differs in its database only is another relation
         if node.schema and (name or node.name):
             pair = f"{fold_stored(node.schema, self.dialect)}.{fold_stored(name or node.name, self.dialect)}"
             if not keys or not keys[0].endswith(pair):
@@ -142,4 +144,6 @@ class RelationNames:
             unique_id = self.by_suffix.get(key)
             if unique_id is None and key.count(".") == 2:
                 unique_id = self.by_name.get(key.split(".", 1)[1])
+                if unique_id is not None and self.project.nodes[unique_id].database:
+                    unique_id = None  # that one is in another database
         return self.canonical.get(unique_id, unique_id) if unique_id is not None else None

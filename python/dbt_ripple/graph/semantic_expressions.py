@@ -106,6 +106,9 @@ class SemanticExpressions:
         if linked.missing:
             value.fp = digest(b"broken", fp, *(name.encode() for name in linked.missing))
             value.doubtful = self.names_not_found(sql, over, stored, surely=False)
+            if value.doubtful:
+                unread = _anything(over, text, Code.CANNOT_FOLLOW(names=value.doubtful))
+                value.fp, value.deps = digest(value.fp, unread.fp), unread.deps
             if value.doubtful and surely is not None:
                 value.missing = self.names_not_found(sql, surely(), stored, surely=True)
         return value

@@ -77,6 +77,7 @@ class TargetFolder:
 
     Attributes:
         declared: the declared assets, as far as they were asked for.
+        project_dir: where the project's own files are at that state, as far as they are at hand.
 
     Raises:
         RippleError: the folder or the manifest is missing, or a file cannot be read.
@@ -100,6 +101,7 @@ class TargetFolder:
         self._sources_only = sources_of is not None
         self._has_catalog = sources_of == folder
         self.declared: Sequence[DeclaredAsset] = ()
+        self.project_dir: Path | None = None
         self.cache = cache
         self.processes = processes
         self._lower_many = lower_many

@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.flow.engine_checks import IsRefused, NameProblem, name_is_refused, refuses, worst
+from dbt_ripple.flow.engine_checks import (
+    EXECUTED,
+    IsRefused,
+    NameProblem,
+    name_is_refused,
+    refuses,
+    worst,
+)
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.relations import RELATIONS
 
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linking.linker import Linker
+
 _STORED: Final = frozenset({"table", "incremental", "seed", "snapshot"})
 
 
-class ProjectLinker(Protocol):
-    """Where the relations of a project are linked."""
+class OpaqueNames(NamedTuple):
+    """Names of a query that cannot be found, though its engine is not known to do without them.
 
-    project: Project
-    dialect: str
+    Attributes:
+        names: as `Linked.missing` has them; those that its engine certainly accepts are not among them.
+        query: the query, in which each of these names may mean anything.
+        everywhere: whether that is not enough: what is wrong is not that a name is nowhere, so any part of
+            the query may mean something else than it seems to.
+    """
 
-    def table(self, reader: str, key: str, name: str) -> Relation:
-        """The relation behind a name in `reader`'s query."""
+    names: list[str]
+    query: Linked
+    everywhere: bool
 
 
-def unresolved_names(linker: ProjectLinker, unique_id: str, node: Node) -> list[str]:
-    """The names that a query cannot find, without those that its engine accepts."""
-    lowered, _ = without_words(node.compiled_code or "", linker.dialect, unsure=False)
-    if lowered.rel is None:
-        return []
-    looked_into = checked(lowered, linker.dialect, surely=False)
-    linked = link(looked_into, lambda k, n: linker.table(unique_id, k, n), linker.dialect)
+def opaque_names(linker: Linker, unique_id: str, node: Node, query: Linked) -> OpaqueNames:
+    """The names of a query, as linked, that cannot be followed."""
+    sql, dialect = node.compiled_code or "", linker.dialect
+
+    def table(key: str, name: str) -> Relation:
+        return linker.table(unique_id, key, name)
+
+    lowered = without_words(sql, dialect, unsure=False)[0] if query.missing else None
+    if lowered is None or lowered.rel is None:
+        return OpaqueNames([], query, False)
+    linked = link(checked(lowered, dialect, surely=False), table, dialect)
     stored = reads_stored(linker.project, unique_id)
-    return [
-        n for n in linked.missing if engine_refuses(linked, n, linker.dialect, stored) is not False
-    ]
+    names = [n for n in linked.missing if engine_refuses(linked, n, dialect, stored) is not False]
+    if not names:
+        return OpaqueNames([], query, False)
+    again = link(linker.queries.lowered(sql), table, dialect, opaque_names=names)
+    again.called = query.called
+    return OpaqueNames(
+        names, again, any(not p.is_of_name for name in names for p in linked.problems[name])
+    )
 
 
 def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, bool]:
@@ -58,14 +82,18 @@ def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, boo
 
 
 def engine_refuses(linked: Linked, name: str, dialect: str, stored: bool) -> IsRefused:
-    """Whether the engine refuses a query for a name that linking could not find."""
+    """Whether the engine refuses a query for a name that linking could not find.
+
+    An engine that was not asked is never taken to refuse it for sure: our rules may be wrong.
+    """
     answers = []
     for problem in linked.problems[name]:
         of_place = refuses(problem, dialect)
         in_table = stored and problem is NameProblem.ABSENT_IN_TABLE
         of_name = name_is_refused(name, dialect, in_table) if problem.is_of_name else True
         answers.append(False if False in (of_place, of_name) else of_place and of_name)
-    return worst(answers)
+    answer = worst(answers)
+    return None if answer and dialect not in EXECUTED else answer
 
 
 def reads_stored(project: Project, unique_id: str) -> bool:

@@ -108,7 +108,9 @@ def environment() -> DbtEnvironment:
 
 @lru_cache(maxsize=64)
 def tree_of(text: str) -> nodes.Template | None:
-    """The parse tree of a text; None where Jinja refuses it. It is shared: not to be changed.
+    """The parse tree of a text; None where Jinja refuses it, or it is too deep to be walked.
+
+    It is shared: not to be changed.
 
     Example:
         >>> tree_of("select {{ ref('a') }}").body[0].nodes[1].node.name
@@ -117,9 +119,19 @@ def tree_of(text: str) -> nodes.Template | None:
         True
     """
     try:
-        return environment().parse(text)
+        tree = environment().parse(text)
     except (TemplateSyntaxError, RecursionError):
         return None
+    level: list[nodes.Node] = [tree]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in node.iter_child_nodes()]
+        if not level:
+            return tree
+    return None
+
+
+_DEEPEST: Final = 150
+"""Levels of a tree: what walks one calls itself for each."""
 
 
 class Piece(NamedTuple):

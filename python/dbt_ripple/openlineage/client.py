@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from dbt_ripple import __version__
 from dbt_ripple.errors import RippleError
+from dbt_ripple.secrets import scrub, scrub_value
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
@@ -84,7 +85,7 @@ class ToFile:
     def send(self, event: Event) -> None:
         """Write one line."""
         try:
-            self._file.write(as_json(event) + "\n")
+            self._file.write(scrub(as_json(event)) + "\n")
             self._file.flush()
         except OSError as error:
             raise RippleError(f"cannot be written ({error.strerror})", self.where) from error
@@ -111,7 +112,7 @@ class ToTransport:
     def send(self, event: Event) -> None:
         """Hand one event to the transport."""
         try:
-            self._client.emit(event)
+            self._client.emit(scrub_value(event))
         except Exception as error:  # whatever a transport raises
             raise RippleError(
                 f"an event could not be sent ({reason_of(error)})",

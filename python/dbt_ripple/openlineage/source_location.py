@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 from dbt_ripple.artifacts import Node
+from dbt_ripple.graph.git import git_text
 
 _SCP: Final = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+\.[^:/\s]+):(?!//)(.+)")
 _WEB: Final = frozenset({"http", "https", "ssh", "git"})
@@ -42,10 +42,10 @@ class Repository:
 
     def __init__(self, project_dir: Path, project_name: str) -> None:
         self._name = project_name
-        top = _git(project_dir, "rev-parse", "--show-toplevel")
-        self.version = _git(project_dir, "rev-parse", "--verify", "HEAD") if top else None
-        self._web = web_address(_git(project_dir, "config", "remote.origin.url") or "")
-        self._branch = _git(project_dir, "symbolic-ref", "--short", "--quiet", "HEAD")
+        top = git_text(project_dir, "rev-parse", "--show-toplevel")
+        self.version = git_text(project_dir, "rev-parse", "--verify", "HEAD") if top else None
+        self._web = web_address(git_text(project_dir, "config", "remote.origin.url") or "")
+        self._branch = git_text(project_dir, "symbolic-ref", "--short", "--quiet", "HEAD")
         self._below = ""
         if top:
             below = project_dir.resolve().relative_to(Path(top).resolve()).as_posix()
@@ -118,17 +118,3 @@ def web_address(remote: str) -> str | None:
 
 def _quoted(path: str) -> str:
     return quote(path, errors="replace")  # half a character, as dbt writes it, has no bytes
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        run = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return run.stdout.strip() or None if run.returncode == 0 else None

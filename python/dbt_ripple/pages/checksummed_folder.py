@@ -21,6 +21,7 @@ from typing import Final
 
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.page_documents import Difference, Verification
+from dbt_ripple.secrets import scrub_bytes
 
 SUMS: Final = "SHA256SUMS"
 """The file with the sums of all others."""
@@ -59,6 +60,7 @@ def seal(files: Mapping[str, bytes], folder: Path) -> str:
     Raises:
         RippleError: the folder is not empty, or cannot be written.
     """
+    files = {name: scrub_bytes(content) for name, content in files.items()}
     sums = sums_of(files)
     try:
         check_empty(folder)

@@ -25,9 +25,12 @@ from dbt_ripple.governance.figure_thresholds import RedBelow
 from dbt_ripple.pages.badges import badges_of_health, badges_of_node, files
 from dbt_ripple.pages.docs_descriptions import PROJECT, Descriptions, domain_id
 from dbt_ripple.pages.project_document import DescribedNode, ProjectDocument
+from dbt_ripple.secrets import scrub, scrub_bytes
 
 BADGES: Final = "badges"
 STATIC: Final = "static_index.html"
+_BADGE: Final = re.compile(r"[a-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.(?:certified|coverage|slo)\.svg")
+"""What badges are called: other pictures in their folder are somebody else's."""
 MARK: Final = "dbt_ripple"
 """Key of the manifest's metadata that says that it is enriched."""
 
@@ -48,15 +51,36 @@ class DocsSite(msgspec.Struct, frozen=True):
     files: dict[str, bytes]
 
     def write(self, folder: Path) -> None:
-        """Write what is not there yet as it should be, and take badges away that are no more."""
+        """Write what is not there yet as it should be, and take badges away that are no more.
+
+        Files that are not called as badges are stay.
+
+        Raises:
+            RippleError: a link stands where a file or a folder is to be written.
+        """
+        for name in self.files:
+            check_no_links(folder, name)
         for name, content in self.files.items():
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
             if not file.is_file() or file.read_bytes() != content:
                 file.write_bytes(content)
         for file in (folder / BADGES).glob("*.svg"):
-            if f"{BADGES}/{file.name}" not in self.files:
+            if f"{BADGES}/{file.name}" not in self.files and _BADGE.fullmatch(file.name):
                 file.unlink()
+
+
+def check_no_links(folder: Path, name: str) -> None:
+    """Refuse to write through a link that stands in a folder for what is written.
+
+    Raises:
+        RippleError: there is one.
+    """
+    path = folder
+    for part in Path(name).parts:
+        path = path / part
+        if path.is_symlink():
+            raise RippleError("is a link, and is not written through", str(path), "remove it")
 
 
 def enriched_site(
@@ -75,10 +99,11 @@ def enriched_site(
     """
     index, original = _read(folder, "index.html"), _read(folder, "manifest.json")
     catalog = _read(folder, "catalog.json")
-    badges = {f"{BADGES}/{name}": svg.encode() for name, svg in _badges(document, red_below)}
+    badges = {f"{BADGES}/{name}": scrub(svg).encode() for name, svg in _badges(document, red_below)}
     manifest = _decoded(original, folder / "manifest.json")
     _enrich(manifest, _decoded(catalog, folder / "catalog.json"), document, red_below)
-    enriched = msgspec.json.encode(manifest)
+    # Before a policy counts the hashes of what stands in the page.
+    enriched, catalog = scrub_bytes(msgspec.json.encode(manifest)), scrub_bytes(catalog)
     contents = {
         "index.html": _only_own_scripts(index),
         "manifest.json": enriched,
@@ -102,7 +127,14 @@ def copy_assets(project_dir: Path, target: Path, output: Path) -> None:
         source = target / str(path)
         inside = target.resolve() in source.resolve().parents
         if inside and source.is_dir():
-            shutil.copytree(source, output / str(path), dirs_exist_ok=True)
+            for file in (source, *source.rglob("*")):
+                check_no_links(output, str(file.relative_to(target)))
+            shutil.copytree(source, output / str(path), dirs_exist_ok=True, ignore=_links)
+
+
+def _links(folder: str, names: list[str]) -> list[str]:
+    """The links among some files: one may lead out of the project."""
+    return [name for name in names if Path(folder, name).is_symlink()]
 
 
 def _read(folder: Path, name: str) -> bytes:

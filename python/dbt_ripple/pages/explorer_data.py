@@ -18,6 +18,7 @@ import msgspec
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.pages.explorer_compare import Compared
 from dbt_ripple.pages.project_document import DescribedColumn, DescribedNode, Link, ProjectDocument
+from dbt_ripple.secrets import scrub_bytes
 
 VALUE: Final = 1
 DECIDES: Final = 2
@@ -128,9 +129,8 @@ def packed(document: ProjectDocument, compared: Compared | None = None) -> str:
         document: of head.
         compared: the change from base to it.
     """
-    return base64.b64encode(
-        gzip.compress(msgspec.json.encode(unpacked(document, compared)), compresslevel=9, mtime=0)
-    ).decode("ascii")
+    content = scrub_bytes(msgspec.json.encode(unpacked(document, compared)))
+    return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode("ascii")
 
 
 def unpacked(document: ProjectDocument, compared: Compared | None = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt_ripple.errors import RippleError
+from dbt_ripple.secrets import scrub_value
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.lineage import Analysis, ColumnEdge
@@ -65,7 +66,9 @@ def writer(path: Path) -> Write:
         raise RippleError("no such folder", str(path.parent), "make it first")
 
     def write(path: Path, edges: Sequence[ColumnEdge], expressions: Expressions) -> None:
-        rows: list[_Row] = [(*edge, expressions.get((edge[2], edge[3].lower()))) for edge in edges]
+        rows: list[_Row] = scrub_value(
+            [(*edge, expressions.get((edge[2], edge[3].lower()))) for edge in edges]
+        )
         _whole(path, rows, content)
 
     return write

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import click
 
 from dbt_ripple.rendering import escaping, terminal
+from dbt_ripple.secrets import scrub, scrubber
 
 
 def warn(message: str) -> None:
@@ -21,7 +22,7 @@ def warn(message: str) -> None:
 def complain(message: str) -> None:
     """Say on stderr what went wrong, in one line, whatever names are in it."""
     terminal.clear()
-    click.echo(escaping.line(f"dbt-ripple: {message}"), err=True)
+    click.echo(escaping.line(scrub(f"dbt-ripple: {message}")), err=True)
 
 
 Fit = Literal["wrap", "cut"] | None
@@ -42,7 +43,7 @@ def answer(lines: Iterable[str], *, fit: Fit = None, commands: bool = False) -> 
     """
     colours, width = terminal.has_colours(sys.stdout), terminal.width_of(sys.stdout)
     printed: list[str] = []
-    for answer_line in [lines] if isinstance(lines, str) else lines:
+    for answer_line in map(scrubber(), [lines] if isinstance(lines, str) else lines):
         if width is None or fit is None:
             printed.append(escaping.line(answer_line, colours=colours, commands=commands))
         elif fit == "wrap":

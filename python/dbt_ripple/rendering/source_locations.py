@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.assets_path import FILE
+from dbt_ripple.artifacts.read_yaml import check_bounds
+from dbt_ripple.errors import RippleError
 
 _SECTIONS: Final = {
     "model": "models",
@@ -27,7 +29,7 @@ _SECTIONS: Final = {
 }
 _OF_DECLARATIONS: Final = frozenset(
     "owner_missing owner_removed tier1_key_untested contract_version_without_migration "
-    "pii_untagged source_drift".split()
+    "pii_untagged pii_tag_removed source_drift".split()
 )
 """Rules of what a yml file says; the others are about the code."""
 
@@ -227,8 +229,9 @@ def _composed(text: str) -> Any:
     from ruamel.yaml.error import YAMLError
 
     try:
+        check_bounds(text, "")
         return YAML(typ="safe", pure=True).compose(text)
-    except (YAMLError, ValueError):
+    except (YAMLError, ValueError, RecursionError, RippleError):
         return None
 
 

@@ -17,7 +17,7 @@ from dbt_ripple.changes.repeated_failures import fail_again
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.reasons import Code, Reason, names_missing
 from dbt_ripple.selection.models_to_build import inlined_by
 from dbt_ripple.selection.result import BlockedTest
 
@@ -43,12 +43,19 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
     context = comparison.head_context
     finder = BrokenNodeFinder(context, _unchanged_sources(comparison), cache)
     by_text = BrokenNodeFinder(context, {}, cache, by_text_alone=True)
+
+    def lost(unique_id: str, finder: BrokenNodeFinder) -> list[str]:
+        """The names that are missing, without those that base could not find either."""
+        parts = [before[part] for part in finder.parts(unique_id) if part in before]
+        never = {name for part in parts for name in names_missing(part.reason)}
+        return [name for name in finder.of(unique_id) if name not in never]
+
     looked_for = {
         unique_id: names
         for unique_id in broken
         if (
-            names := _looked_for_on_base(comparison, unique_id, finder.of(unique_id))
-            or by_text.of(unique_id)
+            names := _looked_for_on_base(comparison, unique_id, lost(unique_id, finder))
+            or lost(unique_id, by_text)
         )
     }
     return {unique_id: looked_for[unique_id] for unique_id in head.nodes if unique_id in looked_for}

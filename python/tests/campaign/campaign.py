@@ -33,7 +33,7 @@ from dbt_builds import Folder
 from dbt_edits import KINDS as DBT_KINDS
 from dbt_edits import DbtEdits
 from judge import Judge
-from mutations import QUERY_KINDS, Mutator
+from mutations import NAME_KINDS, QUERY_KINDS, Mutator
 from refactors import CATALOGUE, IN_OTHER_WORDS, Refactor
 from report import Count, Refactored, Report, table
 from world import Edit, Outcome, TooLong, Unreadable, World
@@ -43,6 +43,7 @@ from dbt_ripple.selection.models_to_build import inlined_by
 
 KINDS: Final = (
     *QUERY_KINDS,
+    *NAME_KINDS,
     "hook",
     "seed",
     "source column",

@@ -57,6 +57,9 @@ QUERY_KINDS: Final = (
 )
 """Edits of one query's text."""
 
+NAME_KINDS: Final = ("absent name", "alias elsewhere")
+"""Edits that write names which cannot be found, or only by the rules of some engines."""
+
 WORD_KINDS: Final = {"word": "word replaced", "case": "string's case"}
 """Edits of a text's words, as the fuzzer of queries makes them."""
 
@@ -96,6 +99,7 @@ class Mutator:
             "table swap": self.table_swap,
             "order": self.order,
         }
+        self.names = {"absent name": self.absent_name, "alias elsewhere": self.alias_elsewhere}
         project = world.project
         self.queries = [
             u
@@ -190,7 +194,7 @@ class Mutator:
     def edit_tree(self, kind: str, tree: Tree) -> Tree | None:
         """A query with one edit of a kind, in a CTE of it or in all of it."""
         if kind != "inside a CTE":
-            return self.kinds[kind](tree)
+            return (self.kinds | self.names)[kind](tree)
         ctes = [c for c in tree.find_all(exp.CTE) if isinstance(c.this, exp.Query)]
         if not ctes:
             return None
@@ -722,6 +726,31 @@ class Mutator:
         if name == item.alias_or_name:
             name += "_2"
         item.replace(exp.alias_(self.inner(item).copy(), name))
+        return tree
+
+    def absent_name(self, tree: Tree) -> Tree | None:
+        """A name that no relation has, with the column's qualifier or without."""
+        column = self.pick([c for c in tree.find_all(exp.Column) if not c.is_star])
+        if column is None:
+            return None
+        table = column.table if self.random.random() < 0.5 else None
+        column.replace(exp.column(self.random.choice(("nowhere", "rowid", "x")), table=table))
+        return tree
+
+    def alias_elsewhere(self, tree: Tree) -> Tree | None:
+        """An alias of the select list in the place of a column, as only some engines take it."""
+        select = self.select(tree, lambda s: any(isinstance(o, exp.Alias) for o in self.outputs(s)))
+        if select is None:
+            return None
+        alias = self.random.choice(
+            [o.alias for o in self.outputs(select) if isinstance(o, exp.Alias)]
+        )
+        column = self.pick(
+            [c for c in select.find_all(exp.Column) if c.find_ancestor(exp.Select) is select]
+        )
+        if column is None:
+            return None
+        column.replace(exp.column(alias))
         return tree
 
     def added_column(self, tree: Tree) -> Tree | None:

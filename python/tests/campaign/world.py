@@ -9,6 +9,7 @@ and rows stops the ripple there, as nothing below it can tell the difference.
 from __future__ import annotations
 
 import csv
+import random
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -196,6 +197,22 @@ class World:
         for unique_id in self.relations:
             if self.project.nodes[unique_id].resource_type != "source":
                 yield RunResult(unique_id=unique_id, status="success")
+
+    def forget_a_column(self, rng: random.Random) -> None:
+        """Let the catalog be older than a column of a source: whoever reads it was built all the same.
+
+        Names are then found on neither side of an edit, though the engine knows them.
+        """
+        nodes = self.project.nodes
+        wide = [
+            u
+            for u, columns in self.columns.items()
+            if nodes[u].resource_type == "source" and len(columns) > 2
+        ]
+        source = rng.choice(wide)
+        listed = list(self.columns[source])
+        listed.pop(rng.randrange(len(listed)))
+        self.project = replace(self.project, catalog={**self.project.catalog, source: listed})
 
     def descendants(self, unique_id: str) -> set[str]:
         below: set[str] = set()

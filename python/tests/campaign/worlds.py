@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -86,7 +87,10 @@ def lab(work: Path, seed: int) -> tuple[World, Folder]:
     maker.write(work / "project")
     folder = Folder(work / "project", work, f"{CATALOG}.duckdb")
     maker.load(folder.duckdb)
-    return built(f"lab {seed}", folder), folder
+    world = built(f"lab {seed}", folder)
+    if seed % 4 == 3:
+        world.forget_a_column(random.Random(seed))
+    return world, folder
 
 
 def built(name: str, folder: Folder) -> World:

@@ -13,6 +13,7 @@ from dbt_ripple.artifacts import Macro, Metadata, Node, Project, Ref
 from dbt_ripple.artifacts.project import DependsOn, TestMetadata
 from dbt_ripple.changes.compile_inputs import CompileConditions, rename
 from dbt_ripple.changes.compiled_sql_reuse import (
+    other_names,
     reuse_compiled_sql,
     reuse_compiled_sql_of_artifacts,
 )
@@ -364,3 +365,16 @@ def test_a_reference_that_means_another_version_is_compiled(
 def test_a_latest_version_that_nobody_means_changes_no_reference(refs: list[Ref]) -> None:
     order = [int(r.version or 0) for r in refs]
     assert why(versioned(2, refs, *order), parsed(versioned(3, refs, *order))) is None
+
+
+def test_a_name_that_two_nodes_had_is_not_that_of_one_of_them() -> None:
+    # A seed, and a source of it that is another relation on head.
+    def side(identifier: str, seed: str = "prod.d") -> Project:
+        return project(
+            node("d", "", None, relation_name=seed),
+            node("raw_d", "", None, relation_name=f"prod.{identifier}"),
+        )
+
+    assert other_names(side("d"), side("d2")) == {}
+    assert other_names(side("d"), side("d2", "prod.d2")) == {"prod.d": "prod.d2"}
+    assert other_names(side("e"), side("e2")) == {"prod.e": "prod.e2"}

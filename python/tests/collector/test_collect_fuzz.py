@@ -139,7 +139,8 @@ def test_over_http(
         place = int(cut[0] * len(body))
         body = body[:place] + cut[1] + body[place + len(cut[1]) :]
     connection = served.connection()
-    answer = asked(connection, "POST", path, body, headers)
+    sent = headers or {"Content-Type": "application/json"}
+    answer = asked(connection, "POST", path, body, sent)
     connection.close()
     assert answer.status in (200, 201) or 400 <= answer.status < 500, answer
     if answer.status >= 400:

@@ -224,7 +224,7 @@ def test_a_bucket_fills_again() -> None:
     assert len(limit._left) <= 10_000
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST /api/v1/lineage HTTP/1.1\r\nHost: x\r\n"])
+@pytest.mark.parametrize("sent", [b"", b"POST /api/v1/lineage HTTP/1.1\r\nHost: localhost\r\n"])
 def test_headers_that_do_not_come(tmp_path: Path, sent: bytes) -> None:
     with (
         Served(tmp_path / "s", "--timeout", "0.2") as served,
@@ -236,7 +236,7 @@ def test_headers_that_do_not_come(tmp_path: Path, sent: bytes) -> None:
 
 
 def test_a_body_that_does_not_come(tmp_path: Path) -> None:
-    head = b"POST /api/v1/lineage HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    head = b"POST /api/v1/lineage HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
     with (
         Served(tmp_path / "s", "--timeout", "0.2", "--max-requests", "1") as served,
         socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection,
@@ -251,7 +251,7 @@ def test_a_body_that_does_not_come(tmp_path: Path) -> None:
 
 def test_requests_wait_for_their_turn(tmp_path: Path) -> None:
     """One is worked on, and its body does not come: another one waits, and is told to try again."""
-    head = b"POST /api/v1/lineage HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    head = b"POST /api/v1/lineage HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
     with (
         Served(tmp_path / "s", "--timeout", "1.5", "--max-requests", "1") as served,
         socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection,
@@ -269,7 +269,7 @@ def test_who_hangs_up(tmp_path: Path) -> None:
         for number in range(20):
             with socket.create_connection(("127.0.0.1", served.port)) as connection:
                 body = json.dumps(event(number)).encode()
-                head = f"POST {EVENTS} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+                head = f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
                 connection.sendall(head.encode() + body[: len(body) // (number % 2 + 1)])
         assert served.post(event(100)).status == 201
         assert event(100) in stored(served.store)

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from test_run_tests import BROKEN, DOUBLED, ripple
-from tiny_project import dbt, write
+from tiny_project import commit, dbt, write
 
 from dbt_ripple.rendering.json_documents import schema
 
@@ -55,3 +55,22 @@ def test_run_takes_what_select_finds(
     code, out, err = ripple(monkeypatch, capsys, "gate", "--state", "../state", "--run")
     assert (code, out) == (2, "")
     assert "--with select" in err
+
+
+def test_the_rules_of_base_judge(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = "rules: {reader_broken: block, blast_radius: block}\n"
+    write(tiny, {"ripple.yml": rules})
+    commit(tiny)
+    write(tiny, {"ripple.yml": rules.replace("block", "off"), "models/stg_orders.sql": DOUBLED})
+    arguments = ("gate", "--base-ref", "main", "--target", "prod", "--no-deps", "--no-cache")
+    code, out, err = ripple(monkeypatch, capsys, *arguments)
+    assert code == 1, err
+    assert "rule blast_radius goes from block to off" in out
+    write(tiny, {"packages.yml": "packages: []\n"})
+    commit(tiny)
+    (tiny / "packages.yml").unlink()
+    code, out, err = ripple(monkeypatch, capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert "--no-deps" in err

@@ -7,6 +7,7 @@ labs' queries are taken from their generator, and the generated project is writt
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import sys
@@ -211,4 +212,8 @@ def generated(work: Path, models: int) -> PaperWorld:
     """The benchmark's project, for Spark."""
     folder = work / f"generated{models}"
     generate.generate(folder, models, adapter="spark")
+    manifest = folder / "manifest.json"
+    written = manifest.read_text(encoding="utf-8")
+    root = json.dumps(str(folder))
+    manifest.write_text(written.replace('"root_path": null', f'"root_path": {root}'), "utf-8")
     return PaperWorld(f"generated {models}", read_project(folder), folder / "scratch", "spark")

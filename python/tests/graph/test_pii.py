@@ -249,6 +249,8 @@ MARKED = "case 'dbt_ripple.mask' when 'dbt_ripple.mask' then concat(left(email, 
 @pytest.mark.parametrize("adapter", ["spark", "databricks", "duckdb", "postgres", "bigquery"])
 def test_what_the_mask_macro_writes_is_seen_to_mask(adapter: str) -> None:
     m = model("m", f"select {MARKED} as x from s.people")
+    call = "select {{ dbt_ripple.mask('email', 'partial') }} as x from s.people"
+    m = replace(m.calling(["macro.dbt_ripple.mask"]), raw_code=call)
     made = project(people(), m, catalog={RAW: ["id", "email"]}, adapter=adapter)
     assert [c.unique_id for c in pii_columns(made, analyse(made))] == [RAW]
 
@@ -430,3 +432,31 @@ def test_what_is_certain_on_the_other_side_is_there(
     asked = {f"model.p.m{i}" for i in into}
     some = keys(PersonalData(base, before, asked).columns)
     assert {k for k in some if k[0] in asked} == {k for k in keys(on_base.columns) if k[0] in asked}
+
+
+@pytest.mark.parametrize(
+    ("expression", "masks"),
+    [
+        ("tools.md5(email)", False),
+        ("tools.sha2(email, 256)", False),
+        ("a.tools.hash(lower(email))", False),
+        ("builtin.md5(email)", True),
+        ("md5(email)", True),
+        ("email.md5()", True),
+        ("tools.hide(email)", True),
+        ("tools.sha512(email)", True),
+    ],
+)
+def test_a_function_of_a_schema_masks_only_where_it_is_listed(expression: str, masks: bool) -> None:
+    listed = node(
+        "model.dbt_ripple.pii_columns",
+        "select 1 as a",
+        meta={"masking_functions": ["tools.hide", "tools.sha512"]},
+    )
+    made = project(
+        *(people(), listed, model("m", f"select {expression} as x from s.people")),
+        catalog={RAW: ["id", "email"]},
+        adapter="duckdb",
+    )
+    found = {c.unique_id for c in pii_columns(made, analyse(made))}
+    assert ("model.p.m" not in found) == masks

@@ -304,3 +304,21 @@ def test_what_a_known_package_alone_reads_of_the_run_is_not_built() -> None:
 )  # fmt: skip
 def test_it_is_built_where_more_than_that_depends_on_it(base: Project, head: Project) -> None:
     assert "model.dbt_ripple.log" in picked(base, head).models
+
+
+def test_a_name_that_is_another_column_of_the_same_values_is_said() -> None:
+    # `group by k` means the alias on base, and a column on head: `g` is no key any more.
+    def side(columns: str) -> Project:
+        return project(
+            node("source.p.raw.r"),
+            node("model.p.u", f"select {columns} from s.r", "source.p.raw.r"),
+            node("model.p.m", "select g as k, count(*) as n from s.u group by k", "model.p.u"),
+            check("t", "select k from s.m where k is null", "model.p.m"),
+            catalog={"source.p.raw.r": ["g", "v"]},
+            adapter="duckdb",
+        )
+
+    selection = picked(side("g, v"), side("g, v, g as k"))
+    assert "model.p.m" in selection.models
+    assert [t.name for t in selection.tests] + [b.test for b in selection.blocked] == ["t"]
+    assert "model.p.m" not in picked(side("g, v"), side("g, v, g as w")).models

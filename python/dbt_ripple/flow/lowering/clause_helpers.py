@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dbt_ripple.flow.ir import FILTER, SORT, LoweredExpr, Rel, Source
 from dbt_ripple.flow.lowering.expressions import Expressions
-from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list
+from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list, ordinal_of
 from dbt_ripple.flow.lowering.scope import TWICE, Unsupported
 
 READ_OF_NAME: Final = argument_names("this table")
@@ -22,16 +22,6 @@ def refuse_unread(node: Any, reads: frozenset[str]) -> None:
     if not reads.issuperset(args) and not reads.issuperset(compress(args, args.values())):
         name = next(name for name, value in args.items() if value and name not in reads)
         raise Unsupported(f"{type(node).__name__} with {name.rstrip('_')}")
-
-
-def ordinal_of(node: Any) -> int | None:
-    """The position a bare integer stands for in GROUP BY and ORDER BY."""
-    if isinstance(node, exp.Literal) and not node.args.get("is_string"):
-        try:
-            return int(node.this)
-        except ValueError:
-            return None
-    return None
 
 
 def hash_ordinal(node: Any) -> int | None:
@@ -47,7 +37,6 @@ class ClauseHelpers(Expressions):
     ) -> None:
         super().__init__(dialect, masking)
         self.tokens = tokens
-        """The tokens of the text that is lowered."""
 
     def add_source(
         self,
@@ -64,6 +53,7 @@ class ClauseHelpers(Expressions):
         if free:
             scope.hidden = scope.hidden.difference((alias,))
         if alias is not None:
+            self.sources_named.add(alias)
             scope.names[alias] = TWICE if alias in scope.names and not free else index
         if full_name is not None:
             twice = full_name in scope.full_names and not free

@@ -5,13 +5,19 @@ from __future__ import annotations
 from itertools import compress
 from typing import Any, Final
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import Expr, Ref
 from dbt_ripple.flow.lowering.dependency_kinds import transformed
-from dbt_ripple.flow.lowering.parse_tree import AROUND_CALLS, argument_names, as_call, as_list
+from dbt_ripple.flow.lowering.parse_tree import (
+    AROUND_CALLS,
+    argument_names,
+    as_call,
+    as_list,
+    ordinal_of,
+)
 from dbt_ripple.flow.lowering.scope import TWICE, RefKey, Unsupported, by_suffix, one_of
 from dbt_ripple.flow.lowering.walk import IDENTIFIER, ExpressionWalk, hashing_unread, merkle
 
@@ -69,7 +75,7 @@ class ColumnReferences(ExpressionWalk):
         this.parent = None
         name = this.args["this"]
         key = self.read[id(this)] = lowered[name]
-        if self.keeps_case:
+        if self.keeps_case or not name.isascii():
             key = self.fold(this)
         if source < 0 and (scope.shown or key in scope.aliases):
             return self.ref(0, -1, key, name)
@@ -97,6 +103,8 @@ class ColumnReferences(ExpressionWalk):
             return self.star_in_expression(node, kind)
         if isinstance(this, AROUND_CALLS):
             return self.expr(as_call(node), kind)
+        if isinstance(this, exp.Parameter):
+            return self.nth_column(this, self.scopes[-1].names.get(self.fold(args["table"])), kind)
         if not (args.get("table") or args.get("db") or args.get("catalog")):
             key = self.fold(this)
             for names in reversed(self.lambdas):
@@ -131,6 +139,10 @@ class ColumnReferences(ExpressionWalk):
                 raise Unsupported("a column with more of a relation's name than FROM has")
         if keys[0] == "alias" and self.dialect == "duckdb":
             raise Unsupported("alias.x, which means an alias of the select list")
+        if keys[0] in self.sources_named and any(
+            token.token_type is TokenType.PIPE_GT for token in self.tokens
+        ):
+            raise Unsupported(f"cannot follow `{whole}`, which stands behind a pipe")
         ref = self.ref(0, -1, keys[0], parts[0].name)
         return self.fields(self.depend(ref, transformed(kind)), fields[1:])
 
@@ -177,6 +189,26 @@ class ColumnReferences(ExpressionWalk):
             return self.generic(node, kind)
         nth = self.expr(node.this, kind)
         return merkle([b"position", nth, self.star_in_expression(exp.Star(), kind)])
+
+    def parameter(self, node: exp.Parameter, kind: int) -> Expr:
+        """Snowflake's ``$2``, the second column of FROM; elsewhere something from outside."""
+        if self.dialect == "snowflake" and ordinal_of(node.this) is not None and self.scopes:
+            return self.nth_column(node, -1, kind)
+        return self.generic(node, kind)
+
+    def nth_column(self, node: exp.Parameter, source: int | None, kind: int) -> Expr:
+        """The nth column of a relation, or of the only one in FROM."""
+        nth = ordinal_of(node.this)
+        if nth is None or source is None or source == TWICE:
+            raise Unsupported("a position of a relation that is not in FROM")
+        self.read[id(node.this)] = str(nth)
+        ref_key = (source, -4, str(nth), 0, 0)
+        scope = self.scopes[-1]
+        index = scope.ref_index.get(ref_key)
+        if index is None:
+            index = scope.ref_index[ref_key] = len(scope.refs)
+            scope.refs.append(Ref(0, -4, str(nth), f"${nth}", 0, source))
+        return self.depend(index, kind)
 
     def chosen_columns(self, node: Any, kind: int) -> Expr:
         """COLUMNS(...): one expression for each column whose name is chosen."""

@@ -52,6 +52,7 @@ class Expressions(AggregatesAndWindows, Operators, Subqueries):
         super().__init__(dialect)
         self.masking_names, self.by_class, self.handlers = _masking(frozenset(masking))
         self.by_name = _by_name(dialect, frozenset(masking))
+        self.listed_masks = frozenset(name.rpartition(".")[2].lower() for name in masking)
 
     def typed(self, node: Any, kind: int) -> Expr:
         """A call of a function sqlglot knows: its name on this engine decides what it does."""
@@ -134,6 +135,7 @@ def _handlers() -> dict[type[Any], Rule]:
         exp.Order: (Expressions.inner_order, argument_names("this expressions")),
         exp.Lambda: (Expressions.lambda_, argument_names("this expressions")),
         exp.DataType: (Expressions.data_type, None),
+        exp.Parameter: (Expressions.parameter, None),
         exp.PositionalColumn: (Expressions.position, argument_names("this")),
         exp.ColumnDef: (Expressions.field_of_type, None),
         exp.Anonymous: (Expressions.anonymous, argument_names("this expressions")),

@@ -237,9 +237,9 @@ class FunctionCalls(ColumnReferences, Conditionals):
         """The receiver or the schema, and the call."""
         kind = transformed(kind)
         receiver, call = node.args["this"], node.args["expression"]
-        if self.name_of(call) in self.masking_names:
-            kind = masked(kind)
         path = _path(receiver)
+        if self.name_of(call) in self.masking_names and self._is_known_to_mask(call, path):
+            kind = masked(kind)
         if path is not None:
             this = self.owner(path, kind)
         else:
@@ -252,6 +252,21 @@ class FunctionCalls(ColumnReferences, Conditionals):
         else:
             pieces.append(self.generic(call, kind))
         return merkle(pieces)
+
+    def _is_known_to_mask(self, call: Any, path: list[Any] | None) -> bool:
+        """Whether ``x.md5(...)`` is the engine's own function, or one that the project lists.
+
+        What a schema has under such a name may give its argument back. Without an argument of which a
+        value could come, it is a method of a column.
+        """
+        given = [call.args.get("this"), *call.expressions]
+        values = [one for one in given if isinstance(one, exp.Expression)]
+        return (
+            path is None
+            or self.name_of(call) in self.listed_masks
+            or ".".join(map(self.fold, path)) in BUILT_IN_SCHEMAS
+            or all(isinstance(one, exp.Literal) for one in values)
+        )
 
     def owner(self, path: list[Any], kind: int) -> Expr:
         """What stands before the point: a column, on engines that have methods, or a schema."""

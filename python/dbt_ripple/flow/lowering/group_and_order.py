@@ -11,8 +11,8 @@ from dbt_ripple.flow import alias_resolution
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.grouping_keys import spelled_alike
 from dbt_ripple.flow.ir import ALL_OUTPUTS, FILTER, GROUP_BY, SORT, LoweredExpr, Select, Star
-from dbt_ripple.flow.lowering.clause_helpers import ClauseHelpers, hash_ordinal, ordinal_of
-from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim, without_parens
+from dbt_ripple.flow.lowering.clause_helpers import ClauseHelpers, hash_ordinal
+from dbt_ripple.flow.lowering.parse_tree import argument_names, ordinal_of, verbatim, without_parens
 from dbt_ripple.flow.lowering.scope import Scope
 
 _GROUP_STRUCTURES: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)

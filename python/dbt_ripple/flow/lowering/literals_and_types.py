@@ -11,6 +11,7 @@ from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr
 from dbt_ripple.flow.lowering.dependency_kinds import transformed
 from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim
+from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import (
     ExpressionWalk,
     literal_fingerprint,
@@ -64,6 +65,8 @@ class LiteralsAndTypes(ExpressionWalk):
 
     def inner_alias(self, node: exp.Alias, kind: int) -> Expr:
         alias = node.args["alias"]
+        if self.dialect == "clickhouse":
+            raise Unsupported(f"cannot follow `{node.alias}`, an alias inside of an expression")
         return merkle([b"named", self.spelled(alias), self.expr(node.this, transformed(kind))])
 
     def struct(self, node: exp.Struct, kind: int) -> Expr:

@@ -133,3 +133,13 @@ def as_call(node: Any) -> Any:
         *names, call = node.parts
         return called_on(exp.Dot.build(names) if len(names) > 1 else names[0], call)
     return node
+
+
+def ordinal_of(node: Any) -> int | None:
+    """The position a bare integer stands for in GROUP BY and ORDER BY."""
+    if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+        try:
+            return int(node.this)
+        except ValueError:
+            return None
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from sqlglot import TokenType, exp
@@ -14,8 +14,10 @@ from dbt_ripple.flow.ir import (
     Cte,
     CteRef,
     FromItem,
+    GeneratedColumns,
     Lowered,
     LoweredExpr,
+    Out,
     Pivot,
     Rel,
     Select,
@@ -34,7 +36,7 @@ from dbt_ripple.flow.lowering.from_clause import (
     taken_joins,
 )
 from dbt_ripple.flow.lowering.parse_tree import argument_names, cut_parents, verbatim
-from dbt_ripple.flow.lowering.scope import Unsupported
+from dbt_ripple.flow.lowering.scope import Scope, Unsupported
 from dbt_ripple.flow.lowering.walk import MAX_NESTING
 from dbt_ripple.reasons import Code
 
@@ -54,6 +56,31 @@ _READ_OF_SET_OPERATION: Final = argument_names(
     "with_ this expression distinct by_name side kind on"
 )
 _READ_OF_STATEMENT: Final = argument_names("this expression with_ kind exists replace")
+
+
+def _refuse_alias_before_it(scope: Scope, outs: Sequence[Out], in_items: bool) -> None:
+    """Refuse names in FROM, and perhaps in items before it, that may mean an alias of the select list.
+
+    Behind it both count (`flow.alias_resolution`), and in its own item the column is meant.
+    """
+    for i, ref in enumerate(scope.refs):
+        at = scope.aliases.get(ref.key)
+        if at is None or ref.source != -1 or ref.up or ref.rule:
+            continue
+        out = outs[at]
+        if isinstance(out, int) and scope.refs[out].key == ref.key:
+            continue
+        others = [o.x if isinstance(o, GeneratedColumns) else o for o in outs] if in_items else []
+        del others[at : at + 1]
+        conditions = [x for item in scope.items for x in _conditions(item)]
+        if any(x == i or (isinstance(x, LoweredExpr) and i in x.deps) for x in others + conditions):
+            raise Unsupported(f"cannot follow `{ref.name}`, which may be an alias")
+
+
+def _conditions(item: FromItem) -> Iterator[LoweredExpr]:
+    yield from item.conds
+    for nested in item.nested:
+        yield from _conditions(nested)
 
 
 def _is_outer_behind_cross(items: Sequence[FromItem]) -> bool:
@@ -273,6 +300,8 @@ class Lowering(FromClauses):
             scope.windows[self.fold(window.this)] = window
         self.of_one_row = False
         outputs = self.select_list(args.get("expressions", ()), scope.aliases)
+        if self.dialect not in alias_resolution.RESOLUTION:
+            _refuse_alias_before_it(scope, outputs[2], self.dialect == "clickhouse")
         select = self.select_behind(args, scope, *outputs, _READ_OF_SELECT)
         self.leave()
         return select

@@ -28,13 +28,13 @@ from dbt_ripple.flow.ir import (
 from dbt_ripple.flow.lowering.clause_helpers import (
     READ_OF_NAME,
     ClauseHelpers,
-    ordinal_of,
     refuse_unread,
 )
 from dbt_ripple.flow.lowering.parse_tree import (
     argument_names,
     as_list,
     function_name,
+    ordinal_of,
     without_parens,
 )
 from dbt_ripple.flow.lowering.scope import Unsupported, one_of

@@ -5,7 +5,7 @@ A node no handler knows is hashed argument by argument, so that nothing of it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -92,6 +92,7 @@ class ExpressionWalk:
     """What every handler of an expression needs; `flow.lowering.expressions` adds the handlers."""
 
     masking_names: frozenset[str]
+    listed_masks: frozenset[str]
     by_class: dict[type[Any], Rule]
     handlers: dict[type[Any], Rule]
     by_name: dict[tuple[type[Any], str | None], Rule]
@@ -113,6 +114,9 @@ class ExpressionWalk:
         self.evaluated: bytes | None = None
         self.tables: dict[str, None] = {}
         self.called: dict[str, None] = {}
+        self.sources_named: set[str] = set()
+        self.tokens: Sequence[Any] = ()
+        """Of the text that is lowered."""
         self.lambdas: list[dict[str, bytes]] = []
         self.in_value = 0
         self.outward = 0
@@ -128,11 +132,12 @@ class ExpressionWalk:
         if type(node) is exp.Identifier:
             node.parent = None  # see `cut_parents`
             args = node.args
-            key = self.read[id(node)] = lowered[args["this"]]
-            if self.keeps_case and args.get("quoted"):
-                return fold(args["this"], True, self.dialect)
+            name = args["this"]
+            key = self.read[id(node)] = lowered[name]
+            if (self.keeps_case and args.get("quoted")) or not name.isascii():
+                return fold(name, bool(args.get("quoted")), self.dialect)
             return key
-        return lowered[node if isinstance(node, str) else node.name]
+        return fold(node if isinstance(node, str) else node.name, False, self.dialect)
 
     def spelled(self, node: Any) -> bytes:
         """A name that is data: the key of a struct or of JSON, in the case the engine keeps."""

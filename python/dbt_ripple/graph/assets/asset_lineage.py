@@ -21,6 +21,7 @@ from typing import Final
 
 from dbt_ripple.artifacts import masking_functions
 from dbt_ripple.artifacts.assets_file import ColumnFlow
+from dbt_ripple.flow.engine_checks import EXECUTED, name_is_refused
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import (
@@ -372,7 +373,17 @@ class AssetLineage:
                 self._not_followed(asset, job, statement, followed, built, target)
                 continue
             linked = followed[1]
-            job.missing += self._certainly(asset, statement, linked, built)
+            lost = self._certainly(asset, statement, linked, built)
+            job.missing += lost
+            doubtful = [
+                name
+                for name in linked.missing
+                if name not in lost and name_is_refused(name, asset.dialect, False) is not False
+            ]
+            if doubtful:
+                reason = Code.CANNOT_FOLLOW(names=doubtful)
+                self._not_followed(asset, job, statement, reason, built, target)
+                continue
             relation = linked.relation
             if statement.writes is not None:
                 built[statement.writes.key] = relation
@@ -411,7 +422,7 @@ class AssetLineage:
         self, asset: AssetNode, statement: Statement, linked: Linked, built: Mapping[str, Relation]
     ) -> list[str]:
         """The names that its SQL certainly cannot find."""
-        if not linked.missing:
+        if not linked.missing or asset.dialect not in EXECUTED:
             return []
         reader = _AssetTableResolver(self, asset, built, certainly=True)
         again = self.queries(asset.dialect).follow(statement.sql, reader)

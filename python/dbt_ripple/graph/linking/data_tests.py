@@ -12,18 +12,20 @@ from dbt_ripple.flow.relation import unlisted_fp
 from dbt_ripple.graph.hooks import not_followed
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tests import is_lineage_test, lineage_tests
-from dbt_ripple.graph.linking.opaque_nodes import link_opaque
+from dbt_ripple.graph.linking.node_parents import relations_above
+from dbt_ripple.graph.linking.opaque_nodes import link_opaque, unfollowed_text
 from dbt_ripple.graph.linking.other_dependencies import (
     besides_query,
     looked_at,
     unnamed_fingerprint,
     unnamed_reads,
+    whole_fingerprints,
     whole_relations,
     why_unnamed,
 )
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.node_properties import of_test
-from dbt_ripple.graph.unresolved_names import unresolved_names
+from dbt_ripple.graph.unresolved_names import opaque_names
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ def link_data_test(linker: Linker, unique_id: str, node: Node) -> LinkedTest:
 
 def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> LinkedTest:
     """A test whose query was followed."""
+    sought = query.missing
+    missing, query, everywhere = opaque_names(linker, unique_id, node, query)
     relation = query.relation
     reads = dict.fromkeys(relation.reads())
     names, fps = relation.names, [fp.hex() for fp in relation.fps]
@@ -87,7 +91,12 @@ def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> Li
         reads.update(dict.fromkeys(whole_relations(linker, unnamed.whole)))
         introspects += [u for u in unnamed.whole if u not in introspects]
         reason = why_unnamed(linker, unnamed)
-    missing = unresolved_names(linker, unique_id, node) if query.missing else []
+    if missing:
+        rows_fp = digest(rows_fp, unfollowed_text(linker, unique_id, node, missing))
+    if everywhere:
+        parents = relations_above(linker, unique_id)
+        rows_fp = digest(rows_fp, *whole_fingerprints(linker, parents))
+        reads.update(dict.fromkeys(whole_relations(linker, parents)))
     analysis = NodeAnalysis(
         unique_id,
         "broken" if missing else "analysed",
@@ -97,7 +106,7 @@ def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> Li
         expressions=[None] * len(names),
         rows_fingerprint=rows_fp.hex(),
         introspects=introspects,
-        unresolved_names=[name for name in query.missing if name not in missing],
+        unresolved_names=[name for name in sought if name not in missing],
         introspection_fingerprint=besides.hex(),
     )
     return LinkedTest(analysis, list(reads))

@@ -33,7 +33,6 @@ def link_model(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     result.list_columns()
     if node.contract_enforced and node.materialized in ("table", "incremental"):
         result.put_in_declared_order()
-    result.find_missing()
     if not is_known:
         _write_unknown(result)
     result.add_config()

@@ -20,6 +20,7 @@ from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.table_resolver import NodeTableResolver
+from dbt_ripple.graph.masks import text_of
 from dbt_ripple.graph.relations import LinkedNode, unknown_relation
 from dbt_ripple.reasons import Reason
 
@@ -54,7 +55,7 @@ class LinkingMode:
     def follow(self, linker: Linker, unique_id: str, node: Node) -> FollowedQuery | Reason:
         """A node's compiled SQL, linked; or why it cannot be followed."""
         resolver = NodeTableResolver(linker, unique_id)
-        followed = linker.queries.follow(node.compiled_code or "", resolver)
+        followed = linker.queries.follow(text_of(node, linker.context), resolver)
         if not isinstance(followed, Reason) and followed[1].called:
             linker.called[unique_id] = followed[1].called
         return followed

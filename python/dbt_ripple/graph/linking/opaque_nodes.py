@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import Node
@@ -109,6 +110,12 @@ def _left_for(linker: Linker, unique_id: str, node: Node) -> list[bytes]:
         part for key in sorted(written_by_hooks) for part in (key.encode(), linker.left_in(key))
     ]
     return [*parts, linker.context.all_code] if CATALOG.search(text) else parts
+
+
+def unfollowed_text(linker: Linker, unique_id: str, node: Node, names: Iterable[str]) -> bytes:
+    """A fingerprint of a query with names that cannot be followed: every word of it counts."""
+    text = text_by_unique_id(linker, unique_id, node).encode("utf-8", "surrogatepass")
+    return digest(b"cannot follow", text, *(name.encode() for name in names))
 
 
 def text_by_unique_id(linker: Linker, unique_id: str, node: Node) -> str:

@@ -141,10 +141,7 @@ def unnamed_fingerprint(linker: Linker, unnamed: UnnamedReads | None) -> bytes:
     """A fingerprint of all that a query may read and does not name; empty for nothing."""
     if unnamed is None:
         return b""
-    parts = []
-    for unique_id in sorted(unnamed.whole):
-        relation = linker.node(unique_id).relation
-        parts += [unique_id.encode(), relation.all_fp(), relation.rows.fp]
+    parts = whole_fingerprints(linker, unnamed.whole)
     for key in unnamed.hooks:
         parts += [key.encode(), linker.left_in(key)]
     if unnamed.catalog:
@@ -163,6 +160,15 @@ def why_unnamed(linker: Linker, unnamed: UnnamedReads) -> Reason:
     if unnamed.catalog:
         reasons.append(Code.READS_CATALOG())
     return several(reasons)
+
+
+def whole_fingerprints(linker: Linker, unique_ids: Iterable[str]) -> list[bytes]:
+    """Fingerprints of all that these relations hold."""
+    parts: list[bytes] = []
+    for unique_id in sorted(unique_ids):
+        relation = linker.node(unique_id).relation
+        parts += [unique_id.encode(), relation.all_fp(), relation.rows.fp]
+    return parts
 
 
 def whole_relations(linker: Linker, unique_ids: Iterable[str]) -> Deps:

@@ -12,11 +12,14 @@ from dbt_ripple.flow.relation import OutputColumn, Relation, union
 from dbt_ripple.graph.lineage import NodeAnalysis, Status
 from dbt_ripple.graph.linking.kept_rows import config_with_columns
 from dbt_ripple.graph.linking.modes import FollowedQuery
+from dbt_ripple.graph.linking.node_parents import relations_above
+from dbt_ripple.graph.linking.opaque_nodes import unfollowed_text
 from dbt_ripple.graph.linking.other_dependencies import (
     besides_query,
     looked_at,
     unnamed_fingerprint,
     unnamed_reads,
+    whole_fingerprints,
     whole_relations,
     why_unnamed,
 )
@@ -28,7 +31,7 @@ from dbt_ripple.graph.relations import (
     rows_of_node,
     wrapped_columns,
 )
-from dbt_ripple.graph.unresolved_names import unresolved_names
+from dbt_ripple.graph.unresolved_names import opaque_names
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
@@ -51,11 +54,13 @@ class QueryResult:
         rows: what its rows depend on.
         wrapped: a fingerprint of what counts for all columns and the rows; empty for nothing.
         config: a fingerprint of its settings; empty for nothing.
-        missing: the names for want of which the query may not run.
+        missing: the names for want of which the query may not run, or may mean anything.
+        accepted: the names that it cannot find either, and that its engine does not mind.
         introspects: the relations that count besides its query.
     """
 
     __slots__ = (
+        "accepted",
         "columns",
         "config",
         "expressions",
@@ -77,7 +82,9 @@ class QueryResult:
         self.linker = linker
         self.unique_id = unique_id
         self.node = node
-        self.expressions, self.query = followed
+        self.expressions, query = followed
+        self.missing, self.query, everywhere = opaque_names(linker, unique_id, node, query)
+        self.accepted = [name for name in query.missing if name not in self.missing]
         relation = self.query.relation
         self.columns = list(relation.columns)
         self.rows = relation.rows.deps
@@ -86,9 +93,10 @@ class QueryResult:
         self.reason: Reason | None = None
         self.wrapped = b""
         self.config = b""
-        self.missing: list[str] = []
         self.introspects: list[str] = []
         self.introspection_fingerprint = b""
+        if self.missing:
+            self._follow_no_further(everywhere)
 
     def list_columns(self) -> None:
         """Take the columns of a ``*``, and names that the engine makes up, from the warehouse."""
@@ -117,9 +125,9 @@ class QueryResult:
         elif made_up and len(listed) == len(self.columns):
             # Of a name that the engine makes up, or tells apart, the warehouse knows better.
             for i, (in_warehouse, c) in enumerate(zip(listed, self.columns, strict=True)):
-                is_sure = c.key.isidentifier() and keys.count(c.key) == 1
-                name = c.name if is_sure else in_warehouse.name
-                self.columns[i] = OutputColumn(name, fold_stored(name, dialect), c.fp, c.deps)
+                if keys.count(c.key) > 1 or not c.key.removeprefix('"').isidentifier():
+                    name = in_warehouse.name
+                    self.columns[i] = OutputColumn(name, fold_stored(name, dialect), c.fp, c.deps)
         if self.query.unknown and self.status == "analysed" and not listed:
             self.status, self.reason = "opaque", self.query.unknown
 
@@ -146,12 +154,19 @@ class QueryResult:
         dialect = self.linker.dialect
         return [fold(c.name, bool(c.quote), dialect) for c in self.node.columns.values()]
 
-    def find_missing(self) -> None:
-        """All of a relation depends on the names that its query cannot find (rule 5)."""
-        if self.query.missing:
-            self.missing = unresolved_names(self.linker, self.unique_id, self.node)
-        if self.missing:
-            self.wrapped = digest(b"broken", *(m.encode() for m in self.missing))
+    def _follow_no_further(self, everywhere: bool) -> None:
+        """All of a relation depends on every word of a query that looks for names in vain (rule 5).
+
+        Args:
+            everywhere: whether on all that its parents hold, too, and not only what has such a name.
+        """
+        linker, unique_id = self.linker, self.unique_id
+        self.wrapped = unfollowed_text(linker, unique_id, self.node, self.missing)
+        if everywhere:
+            parents = relations_above(linker, unique_id)
+            self.wrapped = digest(self.wrapped, *whole_fingerprints(linker, parents))
+            self.rows = union(self.rows, whole_relations(linker, parents))
+            self.introspects += parents
 
     def add_config(self) -> None:
         """Settings that change data are part of all of it (rule 7)."""
@@ -214,7 +229,7 @@ class QueryResult:
             order=rows.order.hex(),
             introspects=list(dict.fromkeys(self.introspects)),
             incidental=rows.incidental.hex(),
-            unresolved_names=[name for name in self.query.missing if name not in self.missing],
+            unresolved_names=self.accepted,
             introspection_fingerprint=self.introspection_fingerprint.hex(),
         )
         return LinkedNode(analysis, relation, [c.deps for c in columns], self.rows)

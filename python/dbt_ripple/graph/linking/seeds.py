@@ -25,6 +25,10 @@ OF_ONE_TEXT: Final = frozenset(
 """Where dbt makes one type of all text in a seed, however long it is."""
 
 
+_NOT_QUOTED: Final = frozenset({"oracle", "snowflake"})
+"""Dialects whose adapter does not quote a seed's columns unless it is told to."""
+
+
 def link_seed(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     """A seed is its file, read with its settings."""
     seeds = linker.seeds
@@ -32,8 +36,12 @@ def link_seed(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     file = None
     if not names or unique_id in seeds.changed:
         file = seeds.read(node)
+    keys = None
     if file is not None and {n.lower() for n in names} != {n.lower() for n in file.header}:
         names = file.header
+        quoted = node.config.get("quote_columns")
+        quoted = linker.dialect not in _NOT_QUOTED if quoted is None else bool(quoted)
+        keys = [fold(name, quoted, linker.dialect) for name in names]
     by_content = file is not None and file.values and unique_id in seeds.by_content
     if hooks_of(node):  # which may make one column out of another
         by_content = False
@@ -47,7 +55,7 @@ def link_seed(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     closed = bool(names)
     if not closed:
         names = [c.name for c in node.columns.values()]
-    linked = unlisted_relation(linker, unique_id, fingerprint, names, closed)
+    linked = unlisted_relation(linker, unique_id, fingerprint, names, closed, keys)
     if file is not None and by_content:
         _add_content(linker, linked, fingerprint, file)
     relation = linked.relation

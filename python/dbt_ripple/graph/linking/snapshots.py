@@ -28,7 +28,6 @@ def link_snapshot(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
         return link_opaque(linker, unique_id, node, followed)
     result = QueryResult(linker, unique_id, node, followed)
     result.list_columns()
-    result.find_missing()
     result.add_config()
     result.add_what_it_reads_besides()
     result.break_where_missing()

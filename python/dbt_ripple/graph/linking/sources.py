@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest, hashed
-from dbt_ripple.flow.identifiers import fold_stored
+from dbt_ripple.flow.identifiers import fold, fold_stored
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.relation import (
     OutputColumn,
@@ -40,9 +40,11 @@ def link_source(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     listed = linker.catalog.get(unique_id, [])
     names = [c.name for c in listed]
     closed = bool(names)
+    keys = None
     if not closed:
         names = [c.name for c in node.columns.values()]
-    linked = unlisted_relation(linker, unique_id, fingerprint, names, closed)
+        keys = [fold(c.name, bool(c.quote), linker.dialect) for c in node.columns.values()]
+    linked = unlisted_relation(linker, unique_id, fingerprint, names, closed, keys)
     linked.relation.fields = struct_fields(linker, node, linked.relation.fields)
     if rewritten := linker.project.written_otherwise.get(unique_id):
         changed = written_otherwise(unique_id, linked.analysis, rewritten, not closed)
@@ -51,10 +53,18 @@ def link_source(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
 
 
 def unlisted_relation(
-    linker: Linker, unique_id: str, fingerprint: bytes, names: list[str], closed: bool
+    linker: Linker,
+    unique_id: str,
+    fingerprint: bytes,
+    names: list[str],
+    closed: bool,
+    keys: list[str] | None = None,
 ) -> LinkedNode:
-    """A relation of these columns, and of any other that is read unless it is closed."""
-    keys = [fold_stored(n, linker.dialect) for n in names]
+    """A relation of these columns, and of any other that is read unless it is closed.
+
+    The names are as the warehouse stores them, unless their keys are given.
+    """
+    keys = keys or [fold_stored(n, linker.dialect) for n in names]
     prefix = fingerprint + b"\x00"
     fps = [hashed(prefix + k.encode()) for k in keys]  # what `digest` of the two gives
     columns = [

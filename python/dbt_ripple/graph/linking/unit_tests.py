@@ -57,7 +57,7 @@ def link_unit_test(linker: Linker, unique_id: str, node: Node) -> UnitTestAnalys
         unnamed = unnamed_reads(linker, model.unique_id, model, warehouse_reads)
         # No fixture stands in for what is read unnamed.
         parts.append(unnamed_fingerprint(linker, unnamed))
-    if isinstance(query, Reason) or node.overrides:
+    if isinstance(query, Reason) or node.overrides or query.missing:
         # Overridden macros and vars compile to another text than the one at hand.
         parts += [
             normalised(model.raw_code).encode(),
@@ -66,7 +66,7 @@ def link_unit_test(linker: Linker, unique_id: str, node: Node) -> UnitTestAnalys
         ]
     if not isinstance(query, Reason):
         relation = query.relation
-        parts += [relation.rows.fp, *(m.encode() for m in query.missing)]
+        parts.append(relation.rows.fp)
         parts += sorted(digest(column.key.encode(), column.fp) for column in relation.columns)
         parts.append(unlisted_fp(relation.unlisted))
         reads.update(dict.fromkeys(relation.reads()))
