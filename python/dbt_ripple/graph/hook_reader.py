@@ -7,6 +7,7 @@ names here, as the statements have them, and places of dbt's; which nodes these 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
@@ -165,10 +166,8 @@ class HookReader:
         reads |= {Target("", "", place) for place in run.reads}
         for statement in statements:
             written = " ".join(self._of_statement(statement).writes)
-            places = self._runner.places_in(statement)
-            for place in self._runner.places_in(written):
-                if place in places:
-                    places.remove(place)
+            places = Counter(self._runner.places_in(statement))
+            places -= Counter(self._runner.places_in(written))
             reads |= {Target("", "", place) for place in places}
         anything = done.anything or run.because is not None or any(map(_is_any, writes))
         if anything and self.only_written is not None:

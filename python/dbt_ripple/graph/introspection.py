@@ -18,7 +18,7 @@ from jinja2 import nodes
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
 from dbt_ripple.graph.unnamed_reads import CATALOG, words_of_names
-from dbt_ripple.jinja.facts import Facts, Use, facts_of, facts_without
+from dbt_ripple.jinja.facts import Facts, facts_of, facts_without
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.text import without_tags
 
@@ -234,7 +234,8 @@ def _shown(facts: Facts) -> _Shown:
         not facts.readable
         or not facts.words.isdisjoint(_EVERYTHING)
         or any(
-            "adapter" in use.path and _SHOWS_NO_MORE.isdisjoint(_after(use, "adapter"))
+            "adapter" in use.path
+            and _SHOWS_NO_MORE.isdisjoint(use.path[use.path.index("adapter") + 1 :][:1])
             for use in facts.uses
         )
     ):
@@ -250,12 +251,6 @@ def _shown(facts: Facts) -> _Shown:
 
 
 _SHOWS_NO_MORE: Final = _BENIGN | {"get_columns_in_relation", "get_relation"}
-
-
-def _after(use: Use, name: str) -> tuple[str, ...]:
-    """The step behind a name, if there is one."""
-    at = use.path.index(name) + 1
-    return use.path[at : at + 1]
 
 
 def without_column_values(raw: str) -> tuple[Facts, tuple[tuple[str, str], ...]]:
