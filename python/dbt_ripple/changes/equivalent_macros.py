@@ -36,10 +36,7 @@ def with_same_macros(base: Project, head: Project) -> tuple[Project, list[str]]:
     if sides[0] is None or sides[1] is None:
         return head, []
     in_both_orders = [
-        (
-            Evaluator(base, sides[0], backwards=backwards),
-            Evaluator(head, sides[1], backwards=backwards),
-        )
+        [Evaluator(*side, backwards=backwards) for side in ((base, sides[0]), (head, sides[1]))]
         for backwards in (False, True)
     ]
     same = []

@@ -54,15 +54,12 @@ def fail_again(base: Project, head: Project) -> dict[str, str]:
     ):
         return {}
     invocation = base.metadata.invocation_id
-    failed = {
-        result.unique_id: result.message
-        for result in base.run_results
-        if result.status == "error"
-        and result.message
-        and not (invocation and result.invocation_id and result.invocation_id != invocation)
-    }
     errors = {}
-    for unique_id, message in failed.items():
+    for result in base.run_results:
+        unique_id, message = result.unique_id, result.message
+        of_another = result.invocation_id and result.invocation_id != invocation
+        if result.status != "error" or not message or (invocation and of_another):
+            continue
         then, now = base.nodes.get(unique_id), head.nodes.get(unique_id)
         if then is None or now is None or now.resource_type not in ("model", "snapshot"):
             continue

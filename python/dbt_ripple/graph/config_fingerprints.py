@@ -104,7 +104,8 @@ class ConfigFingerprints:
             settings["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
             if VOLATILE_NAMES & self.words_of_hooks(node):  # in each relation other values
                 settings["hook of"] = node.unique_id
-            if any(self.references_in(sql, node) for _, sql in hooks):
+            done = (self.hook_reader.of(sql, node.package_name) for _, sql in hooks)
+            if any(self.references_in(each, node) for each in done):
                 settings["hook references"] = self.references.of(node)
         if config.get("sql_header"):
             settings["sql_header"] = normalised(str(config["sql_header"]))
@@ -154,13 +155,16 @@ class ConfigFingerprints:
         if run := self.macros.run_by(kind_of(node)):
             reads |= self.macros.reads(run)
         for text in unseen:
-            reads |= reads_of(text, self.macros.internal)
-            reads |= self.macros.reads(self.macros.named_in(text))
+            reads |= self._reads_in(text)
         if node.is_python:
             reads |= reads_of_python(node.raw_code)
         elif node.compiled_code is None and node.resource_type in WITH_SQL:
             reads |= self.macros.reads(node.depends_on.macros)
         return reads
+
+    def _reads_in(self, text: str) -> Reads:
+        called = self.macros.reads(self.macros.named_in(text))
+        return reads_of(text, self.macros.internal) | called
 
     def unseen(self, node: Node, hooks: list[tuple[str, str]]) -> list[str]:
         """The pieces of Jinja that run for a node and that its compiled SQL does not show."""
@@ -188,40 +192,30 @@ class ConfigFingerprints:
         """
         if node.compiled_code is None or node.resource_type not in WITH_SQL or node.is_python:
             return False
-        # The same for all tests of one kind.
-        code = node.raw_code, tuple(node.depends_on.macros)
-        asks, looks = self._asking_and_looking(*code, node.materialized == "incremental")
-        return asks or (looks and self._looks_at_itself(node))
-
-    @cached_method
-    def _asking_and_looking(
-        self, raw: str, called: tuple[str, ...], incremental: bool
-    ) -> tuple[bool, bool]:
-        """Whether a node asks which command runs, and whether it may query the warehouse."""
-        asked = [Facts.asks_which_command]
-        if not incremental:  # of those, `branches` are told apart
+        asked, own = [Facts.asks_which_command], node.raw_code
+        if node.materialized == "incremental":  # of which `branches` are told apart
+            own = outside_of_branches(own)
+        else:
             asked.append(Facts.asks_for_full_refresh)
-        asks = any(asks_of(raw, what) or self.macros.that_ask(called, what) for what in asked)
-        return asks, asks_of(raw, looks_at_it) or self.macros.any_that(called, looks_at_it)
+        called = node.depends_on.macros
+        return any(
+            asks_of(node.raw_code, what) or self.macros.that_ask(called, what) for what in asked
+        ) or self._looks_at_itself(node, own)
 
-    def _looks_at_itself(self, node: Node) -> bool:
+    def _looks_at_itself(self, node: Node, own: str) -> bool:
         """Whether a node may be built from other SQL where its own relation is there, or is not.
 
         What queries the warehouse and names the relation that it builds may write other SQL where
         that is not there yet, or is another. In a data test ``model`` is what is tested.
         """
-        raw = node.raw_code
-        own = facts_of(outside_of_branches(raw) if node.materialized == "incremental" else raw)
         called = node.depends_on.macros
-        if not (looks_at_it(own) or self.macros.any_that(called, looks_at_it)):
+        if not (asks_of(own, looks_at_it) or self.macros.any_that(called, looks_at_it)):
             return False
-        if names_this(own) or self.macros.any_that(called, names_this):
-            return True
+        facts = [facts_of(own), *map(facts_of, self.macros.texts_of(called))]
         if node.resource_type == "test":
-            return False
-        texts = map(facts_of, self.macros.texts_of(called))
+            return any(map(names_this, facts))
         name = node.alias or node.name
-        return any("model" in facts.words or _says(facts, name) for facts in (own, *texts))
+        return any(names_this(f) or "model" in f.words or _says(f, name) for f in facts)
 
     def reads_everywhere(
         self, node: Node, hooks: list[tuple[str, str]], unseen: list[str]
@@ -256,9 +250,7 @@ class ConfigFingerprints:
     def read_by(self, text: str, node: Node, done: HookEffects) -> bytes:
         """A fingerprint of the properties that a hook of a node reads; empty for none."""
         parts = []
-        reads = reads_of(text, self.macros.internal)
-        reads |= self.macros.reads(self.macros.named_in(text))
-        if reads:
+        if reads := self._reads_in(text):
             parts.append(repr(read_of(node, reads)).encode())
         everywhere, kinds = self._read_everywhere(done.texts)
         if everywhere:
@@ -269,7 +261,7 @@ class ConfigFingerprints:
         """A fingerprint of what is read of all nodes of these types."""
         # Macros that walk over ``graph`` are taken to read every word of theirs and of the hook that
         # calls them. Most words are no property of any node, and hooks that differ by them read the same.
-        reads = reads.limited_to(property_names(node for _, node in self._of_types(types)))
+        reads = reads.limited_to(self._names_of(types))
         if reads.everything:
             return self._of_each(reads, types)
         # Each property by itself, as most of what reads one reads others that are asked for, too.
@@ -281,6 +273,10 @@ class ConfigFingerprints:
     def _of_types(self, types: frozenset[str] | None) -> list[tuple[str, Node]]:
         nodes = sorted(self.project.nodes.items())
         return [(u, node) for u, node in nodes if types is None or node.resource_type in types]
+
+    @cached_method
+    def _names_of(self, types: frozenset[str] | None) -> frozenset[str]:
+        return property_names(node for _, node in self._of_types(types))
 
     @cached_method
     def _of_each(self, reads: Reads, types: frozenset[str] | None) -> bytes:
@@ -342,9 +338,8 @@ class ConfigFingerprints:
             return {*done.called}
         return {*self.macros.closure(self.macros.named_in(sql))}
 
-    def references_in(self, sql: str, node: Node) -> list[str]:
+    def references_in(self, done: HookEffects, node: Node) -> list[str]:
         """What the references of a node mean, where a hook of it refers to anything but the node itself."""
-        done = self.hook_reader.of(sql, node.package_name)
         refers = any(target.place not in (None, THIS) for target in done.reads | done.writes)
         return self.references.of(node) if refers or done.because is not None else []
 

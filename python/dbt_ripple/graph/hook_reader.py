@@ -7,6 +7,7 @@ names here, as the statements have them, and places of dbt's; which nodes these 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
@@ -15,7 +16,6 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.statement_effects import MARK, Effects
-from dbt_ripple.graph.known_hooks import KnownMacros, known_macros
 from dbt_ripple.graph.macros import OWN, Macros, dispatched
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place, with_any_literal
@@ -101,15 +101,10 @@ class HookReader:
     def _key(self) -> bytes:
         """A fingerprint of all that what a text does depends on."""
         project, macros = self.macros.project, self.macros.macros
-        known = sorted(self.known.writes.items())
+        known = sorted(self.macros.known.writes.items())
         settings = (project.name, project.metadata.adapter_type, project.hook_writes, known)
         texts = [(u, m.package_name, m.macro_sql) for u, m in sorted(macros.items())]
         return digest(repr((settings, texts)).encode("utf-8", "surrogatepass"))
-
-    @cached_property
-    def known(self) -> KnownMacros:
-        """The macros of which it is known what they do."""
-        return known_macros(self.macros)
 
     @cached_property
     def _runner(self) -> HookRunner:
@@ -119,7 +114,7 @@ class HookReader:
             project.name,
             project.metadata.adapter_type or "",
             {m.package_name for u, m in self.macros.macros.items() if u not in self.macros.user},
-            self.known.writes,
+            self.macros.known.writes,
             lambda: self._may_run,
         )
 
@@ -171,10 +166,8 @@ class HookReader:
         reads |= {Target("", "", place) for place in run.reads}
         for statement in statements:
             written = " ".join(self._of_statement(statement).writes)
-            places = self._runner.places_in(statement)
-            for place in self._runner.places_in(written):
-                if place in places:
-                    places.remove(place)
+            places = Counter(self._runner.places_in(statement))
+            places -= Counter(self._runner.places_in(written))
             reads |= {Target("", "", place) for place in places}
         anything = done.anything or run.because is not None or any(map(_is_any, writes))
         if anything and self.only_written is not None:
@@ -187,7 +180,7 @@ class HookReader:
             words=done.words,
             anything=anything,
             of_session=done.of_session,
-            packages=frozenset(p for u in run.known for p in self.known.writes[u]),
+            packages=frozenset(p for u in run.known for p in self.macros.known.writes[u]),
             called=frozenset(run.called),
             because=run.because,
             texts=tuple(self._texts(run, text)),

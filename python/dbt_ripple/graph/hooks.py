@@ -202,7 +202,7 @@ class Hooks:
             text = digest(text, self._everything)
         if done.packages and len(done.texts) == 1:  # it calls nothing else
             return text
-        references = self.config_fingerprints.references_in(sql, node)
+        references = self.config_fingerprints.references_in(done, node)
         return digest(
             text,
             self.config_fingerprints.code_of_hook(sql, done),
@@ -241,8 +241,9 @@ class Hooks:
         if target.place is not None:
             relations = self._at(target.place, owner)
             if target.name:  # in another schema it is another one of that name
-                for name in self._identifiers(relations):
-                    relations |= self._named_so(name)
+                nodes = [self.project.nodes[u] for u in relations if u in self.project.nodes]
+                for name in {n.identifier or n.alias or n.name for n in nodes}:
+                    relations |= self._named_so(name.lower())
             return relations
         relations = self.read(target, owner)
         certain = bool(relations) and "." in target.name and UNKNOWN not in target.name
@@ -270,11 +271,6 @@ class Hooks:
             if u.startswith("source.") == (kind == "source")
             and (len(texts) < 2 or texts[0] in u.split("."))
         }
-
-    def _identifiers(self, relations: Iterable[str]) -> Iterator[str]:
-        for unique_id in relations:
-            node = self.project.nodes.get(unique_id)
-            yield (node.identifier or node.alias or node.name if node else unique_id).lower()
 
     def _named_so(self, last: str) -> set[str]:
         """The relations of this name in any schema."""

@@ -18,7 +18,7 @@ from jinja2 import nodes
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
 from dbt_ripple.graph.unnamed_reads import CATALOG, words_of_names
-from dbt_ripple.jinja.facts import Facts, Use, facts_of, facts_without
+from dbt_ripple.jinja.facts import Facts, facts_of, facts_without
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.text import without_tags
 
@@ -234,7 +234,8 @@ def _shown(facts: Facts) -> _Shown:
         not facts.readable
         or not facts.words.isdisjoint(_EVERYTHING)
         or any(
-            "adapter" in use.path and _SHOWS_NO_MORE.isdisjoint(_after(use, "adapter"))
+            "adapter" in use.path
+            and _SHOWS_NO_MORE.isdisjoint(use.path[use.path.index("adapter") + 1 :][:1])
             for use in facts.uses
         )
     ):
@@ -252,12 +253,6 @@ def _shown(facts: Facts) -> _Shown:
 _SHOWS_NO_MORE: Final = _BENIGN | {"get_columns_in_relation", "get_relation"}
 
 
-def _after(use: Use, name: str) -> tuple[str, ...]:
-    """The step behind a name, if there is one."""
-    at = use.path.index(name) + 1
-    return use.path[at : at + 1]
-
-
 def without_column_values(raw: str) -> tuple[Facts, tuple[tuple[str, str], ...]]:
     """What a text uses besides calls of ``get_column_values`` for one column of one ref, and these.
 
@@ -269,19 +264,19 @@ def without_column_values(raw: str) -> tuple[Facts, tuple[tuple[str, str], ...]]
     def is_one(call: nodes.Call) -> bool:
         if getattr(call.node, "attr", getattr(call.node, "name", "")) != "get_column_values":
             return False
-        named = {k.key: k.value for k in call.kwargs}
-        given = dict(zip(("table", "column", "default", "max_records"), call.args, strict=False))
-        if named.keys() & given.keys() or call.dyn_args or call.dyn_kwargs or len(call.args) > 2:
+        given = dict(zip(("table", "column"), call.args, strict=False))
+        given |= {keyword.key: keyword.value for keyword in call.kwargs}
+        all_named = len(given) == len(call.args) + len(call.kwargs)
+        if not all_named or call.dyn_args or call.dyn_kwargs:
             return False
-        given |= named
-        table, column = given.pop("table", None), given.pop("column", None)
-        if not given.keys() <= _WITHOUT_VALUES or not isinstance(column, nodes.Const):
-            return False
-        match table:
-            case nodes.Call(
-                node=nodes.Name(name="ref"), args=[nodes.Const(value=str(name))], kwargs=[]
-            ):
-                values[name, str(column.value)] = None
+        match given.pop("table", None), given.pop("column", None):
+            case (
+                nodes.Call(
+                    node=nodes.Name(name="ref"), args=[nodes.Const(value=str(name))], kwargs=[]
+                ),
+                nodes.Const(value=column),
+            ) if given.keys() <= _WITHOUT_VALUES:
+                values[name, str(column)] = None
                 return True
         return False
 

@@ -93,8 +93,6 @@ class Evaluator(HookRunner):
         try:
             for _ in self.env.run.paths():
                 values.add(json.dumps(self.function(macro)(), allow_nan=False))
-        except CannotTellError:
-            raise
         except Exception as error:  # whatever goes wrong in a template
             raise CannotTellError(str(error)) from error
         (value, *others) = values

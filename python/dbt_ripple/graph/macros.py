@@ -24,6 +24,7 @@ from dbt_ripple.jinja.text import normalised, normalised_macro
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.hook_reader import HookReader
+    from dbt_ripple.graph.known_hooks import KnownMacros
 
 INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)})
 """Packages that come with dbt and its adapters."""
@@ -113,11 +114,11 @@ class Macros:
         return HookReader(self)
 
     @cached_property
-    def beside(self) -> frozenset[str]:
-        """The macros of packages of which it is known that what they run beside a node leaves it as it is."""
+    def known(self) -> KnownMacros:
+        """Those of packages of which it is known what they do."""
         from dbt_ripple.graph.known_hooks import known_macros  # which is told by the macros
 
-        return known_macros(self).beside
+        return known_macros(self)
 
     @cached_method
     def _called_by(self, unique_id: str) -> tuple[str, ...]:
@@ -126,8 +127,8 @@ class Macros:
         called = (*macro.depends_on.macros, *self.users_by_name.get(dispatched(macro.name), ()))
         if unique_id not in self.user:
             # What stands in for one of dbt's and gives the same is no other macro.
-            return tuple(u for u in called if u not in self.beside)
-        if macro.package_name != OWN and unique_id not in self.beside:
+            return tuple(u for u in called if u not in self.known.beside)
+        if macro.package_name != OWN and unique_id not in self.known.beside:
             by_name = calls_any_macro(macro.macro_sql) or (
                 any(package in macro.macro_sql for package in self.packages)
                 and self._takes_from_package(self.facts(unique_id))
@@ -259,7 +260,7 @@ class Macros:
         start = [*self._materializing(name), *self.called_by_adapters]
         if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
             start += self._named(at_run)
-        return self.closure(u for u in start if u not in self.beside) & self.user
+        return self.closure(u for u in start if u not in self.known.beside) & self.user
 
     def _materializing(self, name: str | None) -> list[str]:
         """The macros that are a materialization of this name, or of any."""

@@ -181,8 +181,9 @@ def of_test(node: Node) -> dict[str, Any]:
 def _given(node: Node, besides: frozenset[str]) -> Iterator[tuple[str, Any]]:
     """The config of a node that is set and looked at, besides some of it. Sorted by name."""
     by_time = node.config.get("incremental_strategy") == "microbatch"
-    counts = {"event_time"} if by_time and kind_of(node) in KEEPING_ROWS else ()  # it deletes by it
-    for name in sorted(n for n in node.config if n not in besides or n in counts):
+    if by_time and kind_of(node) in KEEPING_ROWS:
+        besides -= {"event_time"}  # it deletes by it
+    for name in sorted([name for name in node.config if name not in besides]):
         value = node.config[name]
         # An empty value under a name that dbt knows is its default.
         is_set = value not in _EMPTY or (name not in _KNOWN and name in node.unrendered_config)

@@ -59,16 +59,13 @@ def kept(as_type: type[T]) -> Callable[[Callable[[str], T]], Callable[[str], T]]
     """Have a function of a text called once for each text, in all processes that share a cache."""
 
     def keeping(function: Callable[[str], T]) -> Callable[[str], T]:
-        made: dict[str, T] = {}
         name = function.__qualname__.encode()
 
+        @cache
         @wraps(function)
         def once(text: str) -> T:
-            value = made.get(text)
-            if value is None:
-                key = name, text.encode("utf-8", "surrogatepass")
-                value = made[text] = kept_by(as_type, key, lambda: function(text))
-            return value
+            key = name, text.encode("utf-8", "surrogatepass")
+            return kept_by(as_type, key, lambda: function(text))
 
         return once
 

@@ -263,15 +263,8 @@ def normal_pieces(text: str) -> list[str] | None:
 def _names_a_relation(tag: Piece) -> bool:
     """Whether a tag is a ``ref`` or ``source`` of literal names: what it gives has no line of its own."""
     words = [value for kind, value in tag.tokens if kind != "string"]
-    return (
-        tag.kind == "{{"
-        and words[:2] in (["ref", "("], ["source", "("])
-        and words[2:]
-        in (
-            [")"],
-            [",", ")"],
-        )
-    )
+    arguments = words[2:] in ([")"], [",", ")"])
+    return tag.kind == "{{" and words[:2] in (["ref", "("], ["source", "("]) and arguments
 
 
 @cache

@@ -327,7 +327,7 @@ class UnknownEnvironment(DbtEnvironment):
         self.resolve = resolve
         self.run = Run()
         self.free_name: Callable[[str], Any] = lambda name: StrictUndefined(name=name)
-        self.finalize = _as_text
+        self.finalize = lambda value: "" if value is None else value
         self.filters = {n: self._careful("|", n, f) for n, f in self.filters.items()}
         tests: Mapping[str, Any] = self.tests
         self.tests = {n: self._careful("is", n, f) for n, f in tests.items()}
@@ -350,7 +350,7 @@ class UnknownEnvironment(DbtEnvironment):
 
     def joined(self, *parts: Any) -> str:
         """``~``."""
-        joined: str = self._of_a_size("".join(map(_as_string, parts)))
+        joined: str = self._of_a_size("".join(map(str, parts)))
         return joined
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
@@ -571,14 +571,6 @@ def _require_small(*values: Any) -> None:
 def _given(by_name: Mapping[str, Any]) -> Iterator[Any]:
     """The values of arguments, without what Jinja adds to them."""
     return (value for name, value in by_name.items() if not name.startswith("_"))
-
-
-def _as_text(value: Any) -> Any:
-    return "" if value is None else value
-
-
-def _as_string(value: Any) -> str:
-    return str(value)
 
 
 class _Rewritten(NodeTransformer):

@@ -194,6 +194,21 @@ def test_deep_macros_are_run_each_for_itself() -> None:
     assert done.skipped == {"macro.p.pure"}
 
 
+def test_a_macro_that_ends_in_any_case_ends_what_calls_it_in_brief_too() -> None:
+    error = "{{ exceptions.raise_compiler_error('no') }}"
+    macros = [
+        macro("macro.p.ends", f"{{% macro ends() %}}{{% if var('x') %}}a{{% endif %}}{error}{{% endmacro %}}"),
+        macro("macro.p.may_end", f"{{% macro may_end() %}}{{% if var('x') %}}{error}{{% endif %}}{{% endmacro %}}"),
+        macro("macro.p.top", "{% macro top() %}{% do may_end() %}{% do run_query('delete from a') %}"
+              "{% do ends() %}{% do run_query('delete from b') %}{% endmacro %}"),
+    ]  # fmt: skip
+    everything = {each.unique_id for each in macros}
+    runner = HookRunner(macros, "p", "duckdb", {"dbt"}, may_run=lambda: everything)
+    done = runner.run("{{ top() }}", "p", output=False)
+    assert done.because is None
+    assert [*done.statements] == ["delete from a"]
+
+
 def test_the_branches_that_are_taken() -> None:
     text = "{% if 1 %}a{% elif var('x') %}b{% else %}c{% endif %}{% if var('x') %}d{% endif %}"
     branches = [number for of, number in run(text).branches if of == text]
