@@ -685,6 +685,12 @@ def test_the_same_words_in_the_file_are_the_same_place() -> None:
     assert ("column_removed", "block", SHOWN, None) in found(judged(side(other), base))
 
 
+def test_words_of_the_query_are_no_place() -> None:
+    sql = "select id, name, city from `s`.`stg` where alias = 'config(x)' }}"
+    report = judged(side(at(customers(sql), alias="elsewhere")), side(customers(sql)))
+    assert ("column_removed", "block", SHOWN, None) in found(report)
+
+
 def test_what_cannot_be_analysed_may_pass_personal_data_on() -> None:
     sql = "select columns('ema.*') from `s`.`stg`"
     private = {"access": None}
