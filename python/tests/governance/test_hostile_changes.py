@@ -631,6 +631,8 @@ def hooked(*texts: str, **more: Any) -> Project:
         ("grant select on {{ this }} to reporter", False),
         ("comment on table {{ this }} is 'x'", False),
         ("-- create it later\nanalyze {{ this }}", False),
+        ("insert into {{ this }} select id, name, city from s.stg where id is null", False),
+        ("insert into elsewhere select * from {{ this }}", True),
         ("{{ archive(this) }}", True),
         ("{{ say(this) }}", False),
     ],
