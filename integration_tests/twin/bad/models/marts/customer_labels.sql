@@ -5,5 +5,5 @@ select
 from {{ ref('stg_customers') }} as customers
 left join {{ ref('mailing_list') }} as letters on customers.customer_id = letters.customer_id
 {%- if target.name == 'prod' %}
-where letters.address_hash is not null
+    where letters.address_hash is not null
 {%- endif %}
