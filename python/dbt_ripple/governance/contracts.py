@@ -267,16 +267,20 @@ def _columns(
     if change.rows:
         changed.append((None, (unique_id, ROWS)))
     for column, vertex in changed:
-        way = _way_back(comparison, vertex)
-        if any(on_it in broken for on_it, _ in way):  # which is told
-            continue
-        start = way[-1]
+        *_, reader, start = (None, *_way_back(comparison, vertex))
+        if start[0] in broken or (reader and reader[0] in broken and _is_new(comparison, start)):
+            continue  # who cannot find a column is told, and has not read one that is new
         if start[0] == unique_id:
             reason = Code.ROWS_REDEFINED() if column is None else Code.REDEFINED()
         else:
             code = Code.ROWS_REDEFINED_BY if column is None else Code.REDEFINED_BY
             reason = code(where=_spelled(comparison, start))
         yield Breach("column_redefined", unique_id, column, reason)
+
+
+def _is_new(comparison: Comparison, vertex: Vertex) -> bool:
+    change = comparison.changed.get(vertex[0])
+    return change is not None and vertex[1] in change.added
 
 
 def _way_back(comparison: Comparison, vertex: Vertex) -> list[Vertex]:
