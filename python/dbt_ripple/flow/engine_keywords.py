@@ -96,6 +96,10 @@ class EngineKeywords:
             return not is_sequence
         if not isinstance(identifier, exp.Identifier):
             return True
+        if name == "level" and self.dialect == "snowflake":
+            select = column.find_ancestor(exp.Select)
+            if select is not None and select.args.get("connect"):
+                return False  # how deep a row of CONNECT BY is
         if identifier.args.get("quoted"):
             return self.dialect != "sqlite"  # a quoted name that is none is a string there
         parent = column.parent

@@ -23,6 +23,7 @@ from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import MAX_NESTING
 from dbt_ripple.flow.misread_operators import misread_operator
 from dbt_ripple.flow.parse import ParsedText, character_types_remembered, first_line
+from dbt_ripple.flow.unparsed_clauses import without_unparsed_clauses
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
 from dbt_ripple.reasons import Code
 from dbt_ripple.tuning import deep_recursion
@@ -80,7 +81,15 @@ def _lower(
         return tree
 
     text = ParsedText(sql, dialect)
-    statements = text.statements()
+    left_out: list[str] = []
+    try:
+        statements = text.statements()
+    except (SqlglotError, Unsupported):
+        shorter = without_unparsed_clauses(text.sql, text.tokens, dialect)
+        if shorter is None:
+            raise
+        text, left_out = ParsedText(shorter[0], dialect), shorter[1]
+        statements = text.statements()
     if len(statements) != 1:
         return Lowered(None, Code.NOT_ONE_QUERY(statements=len(statements)))
     if misread := misread_operator(text, statements[0], dialect):
@@ -89,14 +98,16 @@ def _lower(
     texts = definitions(tree, dialect) if expressions else {}
     lowering = Lowering(dialect, masking, text.tokens)
     try:
-        lowered = lowering.statement(tree)
+        lowered = lowering.statement(tree, left_out)
     except Unsupported:
         # What stands in a CTE that nothing reads may be left out, as the engine leaves it.
         tree = text.statements()[0]
         dropped = dropped_tokens(text.sql, text.tokens, text.marks, tree, dialect)
         if dropped.words or not empty_unused_ctes(edited(tree), dialect):
             raise
-        lowered = Lowering(dialect, masking, text.tokens).statement(tree, dropped.constants)
+        lowered = Lowering(dialect, masking, text.tokens).statement(
+            tree, [*left_out, *dropped.constants]
+        )
     else:
         if not holds(lowering.read.values(), text.tokens, text.marks):
             tree = text.statements()[0]
@@ -105,7 +116,7 @@ def _lower(
                 return Lowered(None, Code.WORDS_DROPPED(words=[*dropped.words[:3]]))
             if dropped.constants:
                 lowering = Lowering(dialect, masking, text.tokens)
-                lowered = lowering.statement(edited(tree), dropped.constants)
+                lowered = lowering.statement(edited(tree), [*left_out, *dropped.constants])
     lowered.expressions = texts
     return lowered
 

@@ -15,8 +15,11 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from dbt_ripple.flow.bracketed_lists import with_lists_as_calls
 from dbt_ripple.flow.doubled_quotes import with_doubled_quotes
+from dbt_ripple.flow.hexadecimals import with_empty_hexadecimals
 from dbt_ripple.flow.invisible_spaces import with_spaces
+from dbt_ripple.flow.json_arrows import with_json_arrows
 from dbt_ripple.flow.keywords_as_names import DIALECTS, with_keywords_as_names
+from dbt_ripple.flow.lateral_views import with_columns_of_views
 from dbt_ripple.flow.leading_points import with_leading_points
 from dbt_ripple.flow.lowering.parse_tree import name_key
 from dbt_ripple.flow.lowering.scope import Unsupported
@@ -25,11 +28,13 @@ from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
 from dbt_ripple.flow.token_kinds import (
     OPENING,
     UNARY,
+    has_arrow,
     has_pipe,
     has_values_side_by_side,
     marks_of,
     may_have_bracketed_list,
     may_have_keywords_as_names,
+    may_have_lateral_view,
     may_have_leading_point,
     may_nest,
 )
@@ -55,6 +60,7 @@ class ParsedText:
 
     def __init__(self, sql: str, dialect: str) -> None:
         tokenizer, self._parser = _reader(dialect)
+        self.dialect = dialect
         self.sql = with_spaces(sql, dialect, tokenizer.tokenize)
         self.tokens, self.marks = _tokens(tokenizer, self.sql, dialect)
         self.has_pipe = has_pipe(self.marks)
@@ -67,11 +73,15 @@ class ParsedText:
     def statements(self) -> list[Any]:
         """The parse trees of its statements, made anew: lowering a tree destroys it."""
         try:
-            return [s for s in self._parser.parse(self.tokens, self.sql) if s is not None]
+            trees = [s for s in self._parser.parse(self.tokens, self.sql) if s is not None]
         except (SqlglotError, RecursionError):
             raise
         except Exception as error:  # a builder of sqlglot that does not expect these arguments
             raise Unsupported(Code.CANNOT_PARSE(error=first_line(error))) from error
+        if has_arrow(self.marks):
+            for tree in trees:
+                with_json_arrows(tree, self.dialect)
+        return trees
 
 
 def parse(sql: str, dialect: str) -> tuple[exp.Expression, Sequence[Any]] | None:
@@ -157,10 +167,15 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
         rewritten = with_doubled_quotes(sql, rewritten, dialect)
     if may_have_leading_point(marks):
         rewritten = with_leading_points(sql, rewritten)
+    if "0x" in sql or "0X" in sql:
+        rewritten = with_empty_hexadecimals(sql, rewritten)
     if may_have_bracketed_list(marks):
         rewritten = with_lists_as_calls(rewritten, dialect)
-    if dialect in DIALECTS and may_have_keywords_as_names(marks):
-        rewritten = with_keywords_as_names(rewritten)
+    if dialect in DIALECTS:
+        if may_have_keywords_as_names(marks):
+            rewritten = with_keywords_as_names(rewritten)
+        if may_have_lateral_view(marks):
+            rewritten = with_columns_of_views(rewritten)
     return rewritten, marks if rewritten is tokens else marks_of(rewritten)
 
 

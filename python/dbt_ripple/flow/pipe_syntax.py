@@ -1,7 +1,7 @@
 """Pipe operators that sqlglot does not parse, as operators that it does.
 
-``|> SET c = e`` is ``|> SELECT * REPLACE (e AS c)``, ``|> DROP c`` is ``|> SELECT * EXCEPT (c)``, and
-``FROM ... |> AS p`` is ``FROM (FROM ...) AS p``. sqlglot also makes one SELECT of operators that follow
+``|> SET c = e`` is ``|> SELECT * REPLACE (e AS c)``, ``|> DROP c`` is ``|> SELECT * EXCEPT (c)``,
+``|> RENAME c AS d`` is ``|> SELECT * RENAME (c AS d)``, and ``FROM ... |> AS p`` is ``FROM (FROM ...) AS p``. sqlglot also makes one SELECT of operators that follow
 one another, whatever their order: ``|> LIMIT 1 |> WHERE a`` as if it were ``|> WHERE a |> LIMIT 1``. Where
 that would be another query, what comes first is put in brackets: ``FROM (... |> LIMIT 1) |> WHERE a``; and
 ``|> SELECT DISTINCT c``, of which it drops the word, is ``|> SELECT c |> DISTINCT``.
@@ -18,7 +18,7 @@ from sqlglot import TokenType
 
 _OPEN: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSE: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
-_REWRITTEN: Final = frozenset({"SET", "DROP", "AS"})
+_REWRITTEN: Final = frozenset({"SET", "DROP", "RENAME", "AS"})
 _ENDS: Final = frozenset({"LIMIT", "OFFSET", "DISTINCT", "TABLESAMPLE"})
 """Operators of which sqlglot makes clauses that are evaluated after those of a later operator."""
 _READ_FIRST: Final = frozenset(
@@ -114,6 +114,12 @@ def _rewritten(sql: str, tokens: list[Any], pipe: int) -> str:
         return f"{sql[: tokens[begin].start]}FROM ({inner}) AS {text(pipe + 2, end)}{tail}"
     if word == "DROP":
         return f"{head}|> SELECT * EXCEPT ({text(pipe + 2, end)}){tail}"
+    if word == "RENAME":
+        pairs = (
+            f"{text(start, start + 1)} AS {text(stop - 1, stop)}"  # AS may be left out
+            for start, stop in zip(starts, stops, strict=True)
+        )
+        return f"{head}|> SELECT * RENAME ({', '.join(pairs)}){tail}"
     # name = expression, ...
     parts = [
         f"{text(start + 2, stop)} AS {text(start, start + 1)}"

@@ -836,6 +836,11 @@ class Env:
             if relation is not None and ref.key in (relation.by_key or relation.columns_by_key()):
                 fields = relation.fields.get(ref.key)
                 break
+        else:
+            rows = [i for i, s in enumerate(self.sources) if s.alias == ref.key and ref.source < 0]
+            row = self.relations[rows[0]] if len(rows) == 1 else None
+            if row is not None and not row.unlisted:  # the name of a relation is its row
+                fields = [(c.name, row.fields.get(c.key)) for c in row.columns]
         for key in shape.path:
             fields = next((inner for name, inner in fields or () if name.lower() == key), None)
         return fields

@@ -51,6 +51,8 @@ _INLINE_TABLE: Final = b"\x0c"
 _ENDS_A_NAME: Final = b"\x0e"
 _ARROW: Final = b"\x0f"
 _DOT: Final = b"\x10"
+_LATERAL: Final = b"\x11"
+_VIEW: Final = b"\x12"
 
 
 def _mark(kind: TokenType) -> int:
@@ -78,6 +80,8 @@ _OTHERS: Final = {
     TokenType.NEQ: _ENDS_A_NAME,
     TokenType.ARROW: _ARROW,
     TokenType.DOT: _DOT,
+    TokenType.LATERAL: _LATERAL,
+    TokenType.VIEW: _VIEW,
 }
 
 
@@ -139,6 +143,11 @@ def may_have_bracketed_list(marks: bytes) -> bool:
 def may_have_keywords_as_names(marks: bytes) -> bool:
     """Whether a text could have a column called `values` or `from`: few have."""
     return _INLINE_TABLE in marks or _FROM + _ENDS_A_NAME in marks
+
+
+def may_have_lateral_view(marks: bytes) -> bool:
+    """Whether a text has ``LATERAL VIEW``."""
+    return _LATERAL + _VIEW in marks
 
 
 def texts_of(tokens: list[Any], marks: bytes, names: bool = True) -> Iterator[str]:

@@ -267,9 +267,10 @@ def _columns(
     if change.rows:
         changed.append((None, (unique_id, ROWS)))
     for column, vertex in changed:
-        start = began(comparison, vertex)
-        if start[0] in broken:
+        way = _way_back(comparison, vertex)
+        if any(on_it in broken for on_it, _ in way):  # which is told
             continue
+        start = way[-1]
         if start[0] == unique_id:
             reason = Code.ROWS_REDEFINED() if column is None else Code.REDEFINED()
         else:
@@ -278,12 +279,12 @@ def _columns(
         yield Breach("column_redefined", unique_id, column, reason)
 
 
-def began(comparison: Comparison, vertex: Vertex) -> Vertex:
-    """Where the change of a vertex began."""
-    predecessors = comparison.predecessors
-    while (before := predecessors.get(vertex)) is not None:
-        vertex = before
-    return vertex
+def _way_back(comparison: Comparison, vertex: Vertex) -> list[Vertex]:
+    """The way from a vertex that changed to where that began."""
+    way = [vertex]
+    while (before := comparison.predecessors.get(way[-1])) is not None:
+        way.append(before)
+    return way
 
 
 def _spelled(comparison: Comparison, vertex: Vertex) -> str:

@@ -20,6 +20,7 @@ from dbt_ripple.artifacts.project import version_text
 _RELATIONS: Final = ("model", "seed", "snapshot")
 _PLACE: Final = ("database", "schema", "alias")
 _IN_FILE: Final = re.compile(r"\b((?:target_)?(?:alias|database|schema))\s*=\s*([^,)\n]+)")
+_CONFIG: Final = re.compile(r"\bconfig\s*\((.*?)\)\s*[-+]?[}%]\}", re.S)
 _Place = tuple[str, str, str]
 
 
@@ -163,7 +164,8 @@ def _same_text(key: str, then: Node, now: Node) -> bool:
     texts = []
     for node in (then, now):
         # What stands in the file itself comes first, and is rendered in the config of the manifest.
-        in_file = _IN_FILE.findall(node.raw_code) if "config" in node.raw_code else []
+        calls = _CONFIG.findall(node.raw_code) if "config" in node.raw_code else []
+        in_file = [found for call in calls for found in _IN_FILE.findall(call)]
         said = [value.strip() for name, value in in_file if name.removeprefix("target_") == key]
         written = node.unrendered_config.get(f"target_{key}", node.unrendered_config.get(key))
         texts.append(said or ([str(written)] if written is not None else []))

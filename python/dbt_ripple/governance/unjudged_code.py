@@ -33,6 +33,11 @@ _ACTS: Final = re.compile(
     r"\b(?:call|copy|create|exec|execute|export|insert|load|merge|put|unload|update)\b", re.I
 )
 """Words of statements that may take data to where no node is."""
+_INTO_ITSELF: Final = re.compile(
+    r"\b(?:insert\s+(?:into|overwrite)(?:\s+table)?|merge\s+into|update)\s+\{\{-?\s*this\s*-?\}\}",
+    re.I,
+)
+"""What is written to the node itself, which its own fingerprints tell."""
 _COMMENT: Final = re.compile(r"'(?:[^']|'')*'|(--[^\n]*|/\*.*?\*/)", re.S)
 _BY_TEXT: Final = re.compile(
     r"""\b(query_table | query | identifier | dblink\w* | external_query | openquery | openrowset
@@ -109,7 +114,8 @@ def _acts(hook: str, project: Project) -> bool:
         for name in set(_WORDS.findall(hook)):
             macro = project.macros.get(f"macro.{package}.{name}")
             texts += [macro.macro_sql] if macro is not None else []
-    return any(_ACTS.search(_COMMENT.sub(lambda m: " " if m[1] else m[0], text)) for text in texts)
+    codes = (_COMMENT.sub(lambda match: " " if match[1] else match[0], text) for text in texts)
+    return any(_ACTS.search(_INTO_ITSELF.sub(" ", code)) for code in codes)
 
 
 def _texts(node: Node) -> list[str]:

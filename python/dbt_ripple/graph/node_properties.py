@@ -139,9 +139,16 @@ def counted(node: Node, adapter: str | None) -> Iterator[tuple[str, Any]]:
         same = _BY_VALUE.get(name)
         if kind in KEEPING_ROWS:
             if name != "file_format" or not _same_format(value, adapter):
-                yield name, value
+                yield name, _by_clock(node, name) or value
         elif same is None or not same(value, adapter):
             yield name, as_configured(node, name, value)
+
+
+def _by_clock(node: Node, name: str) -> str | None:
+    """What a setting is given in ``config()``, where only the time decides what that is worth."""
+    given = configured(node.raw_code) if name in node.raw_code else ()
+    of_name = [argument for argument in given if argument.name == name]
+    return of_name[-1].expression if of_name and of_name[-1].by_clock else None
 
 
 @cache

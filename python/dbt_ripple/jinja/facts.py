@@ -370,11 +370,13 @@ class Argument(NamedTuple):
         name: of the setting; empty for all that a call is given.
         expression: the same for two texts if they give the same expression, whatever it is worth.
         by_target: whether it asks for the target or an environment variable.
+        by_clock: whether the time alone decides what it is worth.
     """
 
     name: str
     expression: str
     by_target: bool
+    by_clock: bool
 
 
 @kept(tuple[Argument, ...])
@@ -382,8 +384,9 @@ def configured(text: str) -> tuple[Argument, ...]:
     """What the calls of ``config`` in a text are given: each argument by name, and each call as a whole.
 
     Example:
-        >>> [(a.name, a.by_target) for a in configured("{{ config(alias='a', schema=target.schema) }}")]
-        [('alias', False), ('schema', True), ('', True)]
+        >>> text = "{{ config(alias='a', schema=target.schema, predicates=[modules.datetime.date.today()]) }}"
+        >>> [(a.name, a.by_target, a.by_clock) for a in configured(text)]
+        [('alias', False, False), ('schema', True, False), ('predicates', False, True), ('', True, False)]
     """
     tree = tree_of(text) if "config" in text else None
     arguments: list[Argument] = []
@@ -391,10 +394,16 @@ def configured(text: str) -> tuple[Argument, ...]:
         if isinstance(call.node, nodes.Name) and call.node.name == "config":
             given = [(keyword.key, keyword.value) for keyword in call.kwargs]
             for name, value in (*given, ("", call)):
-                arguments.append(Argument(name, repr(value), _asks_for_target(value)))
+                names = _names_in(value)
+                by_target = not names.isdisjoint(("target", "env_var"))
+                by_clock = bool(names) and names <= _OF_THE_CLOCK
+                arguments.append(Argument(name, repr(value), by_target, by_clock))
     return tuple(arguments)
 
 
-def _asks_for_target(node: nodes.Node) -> bool:
+_OF_THE_CLOCK: Final = frozenset({"modules", "run_started_at"})
+
+
+def _names_in(node: nodes.Node) -> set[str]:
     names = [node] if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
-    return any(name.name in ("target", "env_var") for name in names)
+    return {name.name for name in names}

@@ -90,12 +90,14 @@ def worlds(project: Project, dice: random.Random) -> Iterator[World]:
             macro_sql="case 'dbt_ripple.mask'",
         )
     }
-    project = project.having(macros={**project.macros, **macros}, catalog={})
+    packages = Counter(node.package_name for node in project.of_type("model"))
+    own = frozenset({project.name, packages.most_common(1)[0][0]})
+    project = project.having(macros={**project.macros, **macros}, catalog={}, local_packages=own)
     analysis = analyse(project)
     models = [
         node
         for node in project.of_type("model")
-        if node.package_name == project.name
+        if node.package_name in own
         and node.compiled_code
         and (analysed := analysis.nodes[node.unique_id]).status == "analysed"
         and len(analysed.columns) > 1
@@ -212,7 +214,7 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
             made, unique_id="model.tools.leak", name="leak", package_name="tools", alias="leak"
         )
         made = replace(made, relation_name='"x"."leak"')
-        return world.having(made, local_packages=frozenset({"tools"}))
+        return world.having(made, local_packages=world.project.local_packages | {"tools"})
 
     def new_model(world: World) -> Project:
         made = leaking(world)
@@ -254,6 +256,38 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         )
         head = world.having(leaking(world, "max(hide(h.{}))"), function)
         return head.having(masking=base_masks(world.project, head))
+
+    def hooked(world: World) -> Project:
+        hook = {
+            "sql": f"create table x as select * from {world.hidden.relation_name}",
+            "transaction": True,
+        }
+        return world.having(
+            replace(world.shown, config={**world.shown.config, "post-hook": [hook]})
+        )
+
+    def under_a_name_that_is_there(world: World) -> Project:
+        others = [name for name in world.columns if name != world.column]
+        made = leaking(world)
+        value = f", (select max(h.{q(world.secret)}) from {world.hidden.relation_name} as h) as {q(world.column)}"
+        text = select(world, others, value)
+        return world.having(replace(text, depends_on=made.depends_on))
+
+    def chosen_by_pattern(world: World) -> Project:
+        sql = f"select columns('.*') from {world.hidden.relation_name}"
+        above = DependsOn(nodes=[world.hidden.unique_id])
+        return world.having(replace(world.shown, compiled_code=sql, raw_code=sql, depends_on=above))
+
+    def naming(world: World) -> Project:
+        unique_id = f"macro.{world.project.name}.generate_alias_name"
+        text = "{% macro generate_alias_name(a, b) %}elsewhere{% endmacro %}"
+        named = Macro(
+            unique_id=unique_id,
+            name="generate_alias_name",
+            package_name=world.project.name,
+            macro_sql=text,
+        )
+        return world.having(macros={**world.project.macros, unique_id: named})
 
     def off(world: World) -> Made:
         changes = [Code.POLICY_LEVEL(rule="column_removed", was="block", now="off")]
@@ -339,6 +373,17 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         "leak, by text": by_text,
         "leak, masking function": masked_by_function,
         "leak, exception": excepted,
+        "leak, by hook": hooked,
+        "leak, under a name that is there": under_a_name_that_is_there,
+        "leak, chosen by pattern": chosen_by_pattern,
+        "leak, function of a schema": lambda w: w.having(leaking(w, "max(tools.md5(h.{}))")),
+        "leak, in a struct": lambda w: w.having(leaking(w, "max(struct_pack(a := h.{}))")),
+        "leak, listed": lambda w: w.having(leaking(w, "string_agg(cast(h.{} as varchar), ',')")),
+        "leak, beside its hash": lambda w: w.having(leaking(w, "max(concat(md5(h.{0}), h.{0}))")),
+        "leak, last of a window": lambda w: w.having(
+            leaking(w, "max(h.{0}) filter (where h.{0} <> '')")
+        ),
+        "alias, by macro": naming,
         "branch, leak": lambda w: branch(w, f", {q(w.secret)}"),
     }
 

@@ -50,12 +50,13 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 @BOMBS
 def test_yaml_is_bounded(text: str) -> None:
-    start = time.perf_counter()
+    # Time of this process: others may be busy.
+    start = time.process_time()
     with pytest.raises(RippleError, match=r"ripple_assets\.yml"):
         parse_assets(text, "ripple_assets.yml")
     with pytest.raises(RippleError, match=r"^x\.yml: "):
         parse_yaml(text, "x.yml")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_what_is_within_the_bounds_is_read() -> None:
@@ -126,7 +127,7 @@ def hooked(text: str) -> Project:
 
 @LONG
 def test_long_texts_in_hooks_and_macros_take_seconds(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     gate(hooked("select 1"), hooked(text))
     gate(hooked("select 1"), hooked(f"insert into {{{{ this }}}} select '{text}' {{{{ x }}}}"))
     sides = [
@@ -138,15 +139,15 @@ def test_long_texts_in_hooks_and_macros_take_seconds(text: str) -> None:
         for body in ("a", text)
     ]
     gate(*sides)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_names_of_relations_are_found_in_one_pass() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert words_of_names("_" * MANY) == {"_" * MANY}
     assert words_of_names(f"{'a' * MANY}.b c") == {f"{'a' * MANY}.b", "c"}
     assert words_of_names(" " * MANY + "a" + " " * MANY) == {"a"}
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert effects_of('""' * 10, "duckdb").anything
 
 

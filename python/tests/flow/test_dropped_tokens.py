@@ -27,6 +27,10 @@ DROPPED = [
     ("snowflake", "select array_contains(a, b, 7) as x from t", "7"),
     ("trino", "select date_format(a, '%Y', d) as x from t", "d"),
     ("duckdb", "from t |> aggregate quantile_cont(a, 0.5, 9) as q", "9"),
+    ("spark", "select cast(a as varchar(3)) as x, percentile(a, 0.5, 3) as y from t", "3"),
+    ("spark", "select cast(a as array<varchar(3)>) as x from t", "3"),
+    ("tsql", "select datediff(day, 0, a) as x, left(a, 1, 0) as y from t", "0"),
+    ("tsql", "select datediff(day, '1900-01-01', a) as x, left(a, 1, 0) as y from t", "0"),
 ]
 
 
@@ -125,6 +129,19 @@ def test_the_length_of_text_says_nothing_on_duckdb() -> None:
         assert lower(sql, "duckdb").reason is None
         meanings.add(str(meaning(sql, "duckdb")))
     assert len(results) == len(meanings) == 1
+
+
+def test_the_length_of_text_counts_on_spark() -> None:
+    one, other = (f"select cast(a as varchar({n})) as x from t" for n in (3, 4))
+    assert lower(one, "spark").reason is None
+    assert meaning(one, "spark") != meaning(other, "spark")
+
+
+def test_the_number_of_a_day_counts() -> None:
+    days = [f"select datediff(day, {n}, a) as x from t" for n in ("0", "1", "-1", "'1900-01-01'")]
+    assert all(lower(sql, "tsql").reason is None for sql in days)
+    assert meaning(days[0], "tsql") == meaning(days[3], "tsql")
+    assert len({str(meaning(sql, "tsql")) for sql in days}) == 3
 
 
 @pytest.mark.parametrize(

@@ -155,19 +155,20 @@ def test_another_layer_of_select_star_changes_no_fingerprint() -> None:
 
 def _renamed_ctes(tree: exp.Expression) -> exp.Expression:
     """Every CTE under another name, its readers with it."""
-    renamed = {cte.alias.lower(): f"renamed_{cte.alias}" for cte in tree.find_all(exp.CTE)}
+    ctes = [cte for cte in tree.find_all(exp.CTE) if not cte.args.get("scalar")]
+    renamed = {cte.alias.lower(): f"renamed_{cte.alias}" for cte in ctes}
     qualified = {
         t.name.lower()
         for t in tree.find_all(exp.Table)
         if not t.args.get("db") and not t.alias and t.name.lower() in renamed
     }
-    for cte in tree.find_all(exp.CTE):
+    for cte in ctes:
         cte.args["alias"].set("this", exp.to_identifier(renamed[cte.alias.lower()]))
     for table in tree.find_all(exp.Table):
         if not table.args.get("db") and table.name.lower() in renamed:
             table.set("this", exp.to_identifier(renamed[table.name.lower()]))
     for column in tree.find_all(exp.Column):
-        if column.table.lower() in qualified:
+        if column.table.lower() in qualified and not column.args.get("db"):
             column.set("table", exp.to_identifier(renamed[column.table.lower()]))
     return tree
 

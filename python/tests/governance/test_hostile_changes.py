@@ -631,6 +631,8 @@ def hooked(*texts: str, **more: Any) -> Project:
         ("grant select on {{ this }} to reporter", False),
         ("comment on table {{ this }} is 'x'", False),
         ("-- create it later\nanalyze {{ this }}", False),
+        ("insert into {{ this }} select id, name, city from s.stg where id is null", False),
+        ("insert into elsewhere select * from {{ this }}", True),
         ("{{ archive(this) }}", True),
         ("{{ say(this) }}", False),
     ],
@@ -683,6 +685,12 @@ def test_the_same_words_in_the_file_are_the_same_place() -> None:
     other = customers(raw=raw_code.replace("_x", "_y"), unrendered={"schema": "ci_y"})
     other = replace(other, config={"materialized": "table", "schema": "ci_y"})
     assert ("column_removed", "block", SHOWN, None) in found(judged(side(other), base))
+
+
+def test_words_of_the_query_are_no_place() -> None:
+    sql = "select id, name, city from `s`.`stg` where alias = 'config(x)' }}"
+    report = judged(side(at(customers(sql), alias="elsewhere")), side(customers(sql)))
+    assert ("column_removed", "block", SHOWN, None) in found(report)
 
 
 def test_what_cannot_be_analysed_may_pass_personal_data_on() -> None:

@@ -304,6 +304,12 @@ TAKEN = [
     ("bigquery", "date_trunc(v, month)"),
     ("bigquery", "date_diff(v, v, week(monday))"),
     ("trino", "current_schema"),
+    ("bigquery", "_PARTITIONTIME"),
+    ("bigquery", "_TABLE_SUFFIX"),
+    ("databricks", "_metadata.file_path"),
+    ("snowflake", "metadata$filename"),
+    ("trino", '"$path"'),
+    ("clickhouse", "_part"),
     ("postgres", "session_user"),
     ("postgres", "ctid"),
     ("oracle", "rownum"),
@@ -313,18 +319,15 @@ TAKEN = [
     ("snowflake", "dateadd(day, 1, v)"),
     ("singlestore", "timestampdiff(second, v, v)"),
     ("teradata", "extract(second from v)"),
+    ("tsql", "isjson(v, object)"),
+    ("trino", "json_object('k': v returning varchar format json)"),
+    ("postgres", "our_function(variadic arr := array[v])"),
 ]
 UNSURE = [
-    ("bigquery", "_PARTITIONTIME"),
-    ("bigquery", "_TABLE_SUFFIX"),
-    ("databricks", "_metadata.file_path"),
     ("databricks", "_change_type"),
     ("databricks", "_commit_version"),
     ("spark", "t._metadata.file_name"),
-    ("snowflake", "metadata$filename"),
     ("snowflake", "level"),
-    ("trino", '"$path"'),
-    ("clickhouse", "_part"),
     ("duckdb", "filename"),
     ("duckdb", "our_function(gone)"),
     ("dremio", "our_function(word, v)"),
@@ -346,7 +349,31 @@ REFUSED = [
     ("snowflake", "upper(gone)"),
     ("tsql", "gone + 1"),
     ("redshift", "our_function(v) + gone"),
+    ("tsql", "isjson(object, value)"),
+    ("trino", "json_object('k': gone format json)"),
+    ("postgres", "our_function(variadic array[gone])"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("behind", "status"),
+    [("", "opaque"), ("start with V is null connect by prior ID = V", "analysed")],
+)
+def test_level_is_of_a_tree_of_rows_on_snowflake(behind: str, status: str) -> None:
+    model = node("model.p.m", f'select level as x from "s"."t" {behind}', T)
+    made = project(node(T), model, catalog={T: ["ID", "V"]}, adapter="snowflake")
+    assert analyse(made).nodes["model.p.m"].status == status
+
+
+@pytest.mark.parametrize(
+    ("adapter", "sql"),
+    [("bigquery", "_table_suffix"), ("trino", '"$path"'), ("clickhouse", "_part")],
+)
+def test_a_view_has_no_hidden_columns(adapter: str, sql: str) -> None:
+    view = node("model.p.v", "select id, v from s.t", T, config={"materialized": "view"})
+    model = node("model.p.m", f"select {sql} as x from s.v", "model.p.v")
+    made = project(node(T), view, model, catalog=COLUMNS, adapter=adapter)
+    assert analyse(made).nodes["model.p.m"].status == "opaque"
 
 
 @pytest.mark.parametrize(

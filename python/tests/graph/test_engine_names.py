@@ -177,6 +177,28 @@ def test_a_name_without_a_database_is_that_of_the_project() -> None:
     assert names(side(""), side("where 1 = 0")) == ["t"]
 
 
+def test_a_name_with_a_database_is_that_of_a_relation_without() -> None:
+    def side(rows: str) -> Project:
+        return project(
+            placed("model.p.t", "raw.t", f"select 1 as id {rows}"),
+            placed("model.p.m", "raw.m", "select id from spark_catalog.raw.t", "model.p.t"),
+            check("t", "select id from raw.m", "model.p.m"),
+            adapter="spark",
+        )
+
+    assert names(side(""), side("where 1 = 0")) == ["t"]
+
+
+def test_a_declared_column_is_the_one_that_is_read() -> None:
+    source = placed(RAW, "DB.RAW.EVENTS")
+    declared = node(RAW, columns=["order_id", "Id"]).columns
+    declared["Id"] = replace(declared["Id"], quote=True)
+    source = replace(source, columns=declared)
+    model = placed("model.p.m", "DB.S.M", 'select order_id, "Id" as i from db.raw.events', RAW)
+    analysis = analyse(project(source, model, adapter="snowflake"))
+    assert analysis.nodes[RAW].columns == ["order_id", "Id"]
+
+
 @pytest.mark.parametrize("adapter", ["duckdb", "sqlite", "spark"])
 def test_only_some_engines_fold_more_than_ascii(adapter: str) -> None:
     model = node("model.p.m", "select É as a from s.events", RAW)

@@ -780,3 +780,33 @@ def test_what_is_said_of_a_source(properties: dict[str, Any], counts: bool) -> N
         return project(source, a, tests, catalog=LISTED, adapter="duckdb")
 
     assert what_changed(with_source(), with_source(**properties)) == (TESTS if counts else NOTHING)
+
+
+# --- settings that only the time decides --------------------------------------------------------------
+
+CLOCK = '["d > \'" ~ {} ~ "\'"]'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        ("run_started_at", "run_started_at", False),
+        ("modules.datetime.date.today()", "modules.datetime.date.today()", False),
+        ("run_started_at", "modules.datetime.date.today()", True),
+        ("run_started_at ~ var('days')", "run_started_at ~ var('days')", True),
+        ("since", "since", True),
+    ],
+)
+def test_a_setting_that_only_the_time_decides(before: str, after: str, counts: bool) -> None:
+    """Both sides were parsed at another moment; what else decides the value counts."""
+
+    def parsed(expression: str, value: str) -> Project:
+        config = f"config(incremental_predicates={CLOCK.format(expression)})"
+        raw = f"{{% set since = var('since') %}}{{{{ {config} }}}}select id from s.orders"
+        given = INCREMENTAL | {"incremental_predicates": [f"d > '{value}'"]}
+        a = node("model.p.a", "select id from s.orders", RAW, raw=raw, config=given)
+        test = check("t", "select id from s.a where id is null", "model.p.a")
+        return project(orders(), a, test, catalog=LISTED)
+
+    base, head = parsed(before, "2026-01-01"), parsed(after, "2026-01-02")
+    assert bool(picked(base, head).tests) is counts

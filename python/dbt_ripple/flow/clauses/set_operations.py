@@ -98,9 +98,13 @@ def _pairs(
     """The columns of the result, as the left side has them, with what meets them; and what is not listed."""
     pairs: list[Pair] = []
     if by_name:
+        words = op.split()[2:]
         pairs += ((c, right.get(c.key, c.name)) for c in left.columns)
-        of_left = left.columns_by_key()
-        pairs += ((c, left.get(c.key, c.name)) for c in right.columns if c.key not in of_left)
+        if "INNER" in words:
+            pairs = [pair for pair in pairs if pair[1] is not None]
+        elif "LEFT" not in words:
+            of_left = left.columns_by_key()
+            pairs += ((c, left.get(c.key, c.name)) for c in right.columns if c.key not in of_left)
         if left.unlisted or right.unlisted:
             return pairs, [ColumnsOfSetOperation([left, right])]
         return pairs, []

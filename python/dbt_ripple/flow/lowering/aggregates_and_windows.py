@@ -164,6 +164,14 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
         pieces.extend(self.expr(e, indirect(kind, SORT)) for e in node.expressions)
         return merkle(pieces)
 
+    def chosen_by(self, node: exp.HavingMax, kind: int) -> Expr:
+        """``x HAVING MAX y`` in an aggregate: y says of which rows x is taken."""
+        which = b"max" if node.args.get("max") else b"min"
+        value = self.expr(node.this, kind)
+        return merkle(
+            [b"HavingMax", which, value, self.expr(node.expression, indirect(kind, SORT))]
+        )
+
     def window(self, node: exp.Window, kind: int) -> Expr:
         if not self.scopes:
             return self.window_call(node, kind)
@@ -247,6 +255,11 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
             return self.generic(node, kind)
         if isinstance(node, exp.WithinGroup):
             return self.within_group_call(node, kind)
+        if isinstance(node, exp.Window) and self.scopes:  # Oracle's KEEP (...) OVER (...)
+            aggregated = self.scopes[-1].aggregated
+            kept = self.window_call(node, kind)
+            self.scopes[-1].aggregated = aggregated
+            return kept[1] if type(kept) is list and kept[0] == "A" else kept
         if isinstance(node, (exp.First, exp.Last)):
             return self.generic(node, kind)
         if isinstance(node, _RANKS):

@@ -9,7 +9,7 @@ from sqlglot import TokenType, exp
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import lowered
-from dbt_ripple.flow.ir import Expr, Ref
+from dbt_ripple.flow.ir import CteRef, Expr, Ref
 from dbt_ripple.flow.lowering.dependency_kinds import transformed
 from dbt_ripple.flow.lowering.parse_tree import (
     AROUND_CALLS,
@@ -17,12 +17,33 @@ from dbt_ripple.flow.lowering.parse_tree import (
     as_call,
     as_list,
     ordinal_of,
+    without_parens,
 )
 from dbt_ripple.flow.lowering.scope import TWICE, RefKey, Unsupported, by_suffix, one_of
 from dbt_ripple.flow.lowering.walk import IDENTIFIER, ExpressionWalk, hashing_unread, merkle
 
 _READ_OF_COLUMN: Final = argument_names("this table db catalog")
 _READ_OF_PLAIN: Final = argument_names("this table")
+
+
+def field_names(struct: exp.Struct) -> list[str]:
+    """The names of the fields of a struct that is written out; none where one has no name."""
+    names = []
+    for field in struct.expressions:
+        if isinstance(field, (exp.PropertyEQ, exp.Column)) and type(field.this) is exp.Identifier:
+            names.append(field.this.name)
+        else:
+            return []
+    return names
+
+
+def named_field(struct: exp.Struct, key: str) -> Any:
+    """The value of the one field of this name in a struct that is written out; None of others."""
+    names = [lowered[name] for name in field_names(struct)]
+    if names.count(lowered[key]) != 1:
+        return None
+    field = struct.expressions[names.index(lowered[key])]
+    return field.expression if isinstance(field, exp.PropertyEQ) else field
 
 
 class ColumnReferences(ExpressionWalk):
@@ -57,7 +78,7 @@ class ColumnReferences(ExpressionWalk):
         """The reference that a column is: ``a``, or ``t.a`` where t is a source of this SELECT."""
         args = node.args
         this = args["this"]
-        if type(this) is not IDENTIFIER or self.lambdas:
+        if type(this) is not IDENTIFIER or self.lambdas or self.named_values:
             return None
         scope = self.scopes[-1]
         source = -1
@@ -110,6 +131,8 @@ class ColumnReferences(ExpressionWalk):
             for names in reversed(self.lambdas):
                 if key in names:
                     return names[key]
+            if self.named_values and (value := self.named_value(this, key, kind)) is not None:
+                return value
             return self.depend(self.ref(0, -1, key, this.args["this"]), kind)
         parts = node.parts
         keys = [self.fold(p) for p in parts]
@@ -135,7 +158,11 @@ class ColumnReferences(ExpressionWalk):
                 whole in scope.full_names or by_suffix(scope.full_names, whole) is not None
             ):  # the rows of a relation, named with its schema
                 return self.depend(self.ref(up, -1, keys[-1], parts[-1].name), transformed(kind))
-            if any(whole.find(f".{name}.") > 0 for name in scope.full_names):
+            if any(
+                whole.find(f".{name}.") > 0
+                for name, i in scope.full_names.items()
+                if i < 0 or type(scope.sources[i].rel) is not CteRef  # which no schema has
+            ):
                 raise Unsupported("a column with more of a relation's name than FROM has")
         if keys[0] == "alias" and self.dialect == "duckdb":
             raise Unsupported("alias.x, which means an alias of the select list")
@@ -143,8 +170,29 @@ class ColumnReferences(ExpressionWalk):
             token.token_type is TokenType.PIPE_GT for token in self.tokens
         ):
             raise Unsupported(f"cannot follow `{whole}`, which stands behind a pipe")
+        if self.named_values and isinstance(parts[0], exp.Identifier):
+            value = self.named_value(parts[0], keys[0], transformed(kind))
+            if value is not None:
+                return self.fields(value, fields[1:])
         ref = self.ref(0, -1, keys[0], parts[0].name)
         return self.fields(self.depend(ref, transformed(kind)), fields[1:])
+
+    def named_value(self, name: exp.Identifier, key: str, kind: int) -> Expr | None:
+        """ClickHouse's ``with e as name``: the name is the expression, wherever it stands.
+
+        A setting decides whether a column of that name comes first, so that counts as well.
+        """
+        for nth, (depth, named, value) in reversed([*enumerate(self.named_values)]):
+            if named != key:
+                continue
+            if len(self.scopes) != depth and value.find(exp.Column, exp.Star) is not None:
+                raise Unsupported("a value of WITH that reads columns, in a query further in")
+            before, self.named_values = self.named_values, self.named_values[:nth]
+            e = self.expr(value.copy(), transformed(kind))
+            self.named_values = before
+            column = self.depend(self.ref(0, -3, key, name.name), transformed(kind))
+            return merkle([b"value", e, column])
+        return None
 
     def fields(self, e: Expr, names: list[bytes]) -> Expr:
         """Access to fields of a struct, written as a longer name; of a map or JSON, case counts."""
@@ -156,6 +204,13 @@ class ColumnReferences(ExpressionWalk):
         """`(e).name`, as `fields` writes it."""
         if not isinstance(node.expression, exp.Identifier):
             return self.generic(node, kind)
+        struct = without_parens(node.this)
+        if isinstance(struct, exp.Struct) and not self.lambdas:
+            value = named_field(struct, self.fold(node.expression))
+            if value is not None:
+                for field in struct.expressions:  # what the others say of the SELECT counts
+                    self.lower_alone(field, kind)
+                return merkle([b"field", self.expr(value, transformed(kind))])
         return self.fields(self.expr(node.this, transformed(kind)), [self.spelled(node.expression)])
 
     def star_in_expression(self, node: Any, kind: int) -> Expr:

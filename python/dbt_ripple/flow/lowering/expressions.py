@@ -109,6 +109,7 @@ def _handlers() -> dict[type[Any], Rule]:
         exp.Union: (Expressions.scalar, None),
         exp.Except: (Expressions.scalar, None),
         exp.Intersect: (Expressions.scalar, None),
+        exp.HavingMax: (Expressions.chosen_by, argument_names("this expression max")),
         exp.Exists: (Expressions.exists, argument_names("this")),
         exp.In: (
             Expressions.is_in,

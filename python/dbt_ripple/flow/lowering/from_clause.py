@@ -47,6 +47,12 @@ def _is_bare(node: Any) -> bool:
     return bool(node.args.get("joins")) or (_is_bare(node.this) and not node.args.get("alias"))
 
 
+def _begins_with_types(row: Any) -> bool:
+    """Whether ClickHouse's VALUES says its columns first: `('id Int, k String', (1, 'a'), ...)`."""
+    first, second = row.expressions[:2] if len(row.expressions) > 1 else (None, None)
+    return isinstance(first, exp.Literal) and first.is_string and isinstance(second, exp.Tuple)
+
+
 def taken_joins(first: Any) -> list[Any]:
     """The joins that sqlglot hangs on the first of the joined relations."""
     joins = first.args.get("joins") or []
@@ -60,6 +66,8 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
 
     def join(self, node: exp.Join) -> FromItem:
         args = node.args
+        if args.get("kind") == "ARRAY":
+            return self.array_join(node)
         scope = self.scopes[-1]
         before = len(scope.sources)
         words = [str(args[k]).upper() for k in ("method", "side", "kind") if args.get(k)]
@@ -152,7 +160,10 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                 if alias is None:
                     alias = function_name(node.this)
         else:
+            given = columns
             rel, columns = self.unnamed_relation(node, columns)
+            if given and self.fields_of_elements(node, given):
+                alias = fold(given[0], False, self.dialect)  # the name of each struct
         for pivot in args.get("pivots") or []:
             rel = self.pivot(pivot, rel, columns)
             columns = []
@@ -182,10 +193,10 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
 
     def function_as_table(self, node: exp.Table, columns: list[str]) -> Rel:
         """A table function, which sqlglot takes for the name of a table."""
-        if node.args.get("ordinality") or node.this is None or node.this == "":
-            raise Unsupported(
-                "WITH ORDINALITY" if node.args.get("ordinality") else "a relation without a name"
-            )
+        if node.args.get("ordinality") and len(columns) < 2:
+            raise Unsupported("WITH ORDINALITY without names of its columns")
+        if node.this is None or node.this == "":
+            raise Unsupported("a relation without a name")
         rel = self.table_function(node.this, columns, self.parts(node)[:-1])
         self.hash_unread(node, _READ_OF_FUNCTION)
         return rel
@@ -225,6 +236,9 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
                 columns = columns or list(FLATTEN_COLUMNS)
             rel = self.table_function(node.this, columns)
             self.hash_unread(node, _READ_OF_FUNCTION)
+            columns = []
+        elif isinstance(node, (exp.Alias, exp.AtIndex, exp.Pivot)) and self.dialect == "redshift":
+            rel = self.navigated_array(node)
             columns = []
         elif isinstance(node, (exp.Func, exp.UDTF)):
             rel = self.table_function(node, columns)
@@ -273,6 +287,8 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
         scope = self.enter()
         self.of_one_row = self.one_row
         rows = node.expressions
+        if self.dialect == "clickhouse" and _begins_with_types(rows[0]):
+            raise Unsupported("VALUES with the types of its columns")
         width = max((len(r.expressions) if isinstance(r, exp.Tuple) else 1) for r in rows)
         columns = []
         for i in range(width):

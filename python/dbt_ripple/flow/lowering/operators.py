@@ -31,7 +31,7 @@ _OF_BITS: Final = frozenset(
 _BY_SIGN: Final = frozenset(
     {
         *(exp.StartsWith, exp.ArrayOverlaps, exp.ArrayContainsAll, exp.ArrayContainedBy, exp.Glob),
-        *(exp.RegexpLike, exp.RegexpILike, exp.Distance),
+        *(exp.RegexpLike, exp.RegexpILike, exp.Distance, exp.Operator),
         *(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar),
     }
 )
@@ -43,6 +43,7 @@ BOUND_OTHERWISE: Final[dict[type, frozenset[type]]] = {
     **{t: (_OF_BITS | _ARITHMETIC | _BY_SIGN) - {t} for t in _OF_BITS},
     **{t: (_OF_BITS | _BY_SIGN) - {t} for t in _BY_SIGN},
     **dict.fromkeys((*_ARITHMETIC, exp.Neg), _TILDE),
+    exp.Operator: _OF_BITS | _BY_SIGN,
 }
 """Operators, and those that some engine binds otherwise than sqlglot where both stand without a bracket.
 

@@ -34,6 +34,10 @@ _READ_OF_PIVOT: Final = argument_names(
 _READ_OF_PIVOT_FIELD: Final = argument_names("this expressions")
 
 
+_VALUES_ARE_NAMES: Final = frozenset({"fabric", "tsql"})
+_NAME_ALONE: Final = argument_names("this")
+
+
 def _name_of(node: Any) -> str:
     return str(node.name)
 
@@ -64,13 +68,19 @@ class Pivots(ClauseHelpers):
         for field in args.get("fields") or []:
             if not isinstance(field, exp.In):
                 raise Unsupported("PIVOT without a list of values")
+            if field.args.get("field"):
+                raise Unsupported("PIVOT over the values of a type")
             refuse_unread(field, _READ_OF_PIVOT_FIELD)
             fields.append(self.lower_alone(field.this, CONDITIONAL))
             listed = listed and bool(field.expressions)
-            each = [
-                self.constant(v.this if isinstance(v, exp.PivotAlias) else v)
-                for v in field.expressions
-            ]
+            each: list[bytes] = []
+            for v in field.expressions:
+                if isinstance(v, exp.PivotAny):  # the order is that of its columns
+                    fields.append(LoweredExpr(digest(verbatim(v)), {}, {}))
+                elif isinstance(v, exp.Query):
+                    fields.append(self.lower_alone(v, CONDITIONAL))
+                else:
+                    each.append(self.pivot_value(v.this if isinstance(v, exp.PivotAlias) else v))
             values = [digest(a, b) for a in values for b in each] if values else each
             # sqlglot loses the sign and the word of others (`-1`, `true`) in the names it makes.
             listed = listed and all(isinstance(v, _NAMES_A_COLUMN) for v in field.expressions)
@@ -92,6 +102,13 @@ class Pivots(ClauseHelpers):
             scope.subs,
         )
 
+    def pivot_value(self, node: Any) -> bytes:
+        """A value of a PIVOT; T-SQL writes it as a name, which is no column's."""
+        if self.dialect in _VALUES_ARE_NAMES and isinstance(node, exp.Column):
+            refuse_unread(node, _NAME_ALONE)
+            return digest(b"value", self.spelled(node.this), self.fold(node.this).encode())
+        return self.constant(node)
+
     def unpivot(self, node: exp.Pivot, rel: Rel, scope: Scope) -> Rel:
         fields = node.args.get("fields") or []
         if len(fields) != 1 or not isinstance(fields[0], exp.In):
@@ -108,7 +125,9 @@ class Pivots(ClauseHelpers):
         for entry in field.expressions:
             label = None
             if isinstance(entry, exp.PivotAlias):
-                label = self.spelled(entry.args["alias"])
+                alias = entry.args["alias"]
+                is_name = isinstance(alias, (exp.Identifier, exp.Literal))
+                label = self.spelled(alias) if is_name else verbatim(alias)
                 entry = entry.this
             if isinstance(entry, exp.Paren):
                 entry = entry.this

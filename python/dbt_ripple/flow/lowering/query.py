@@ -46,9 +46,12 @@ _IMPORT: Final = frozenset({"expressions", "from_", "with_"})
 # of the SELECT it stands in (`hash_unread`), or makes the query opaque (`refuse_unread`).
 _READ_OF_WITH: Final = argument_names("expressions recursive")
 _READ_OF_CTE: Final = argument_names("this alias materialized")
+_FURTHER_IN: Final = -1
+"""How deep a SELECT is in which what WITH names is seen from outside: a CTE beside it."""
+_READ_OF_NAMED_VALUE: Final = argument_names("this alias scalar")
 _READ_OF_SELECT: Final = argument_names(
     """
-    with_ hint distinct expressions from_ laterals joins prewhere where group having qualify
+    with_ hint distinct expressions from_ laterals joins match prewhere where group having qualify
     windows cluster distribute sort order limit offset
     """
 )
@@ -159,8 +162,12 @@ class Lowering(FromClauses):
         args = node.args
         with_ = args.get("with_")
         ctes: list[Cte] = []
+        named_values = len(self.named_values)
         if with_ is not None:
             ctes = self.with_(with_)
+            depth = len(self.scopes) + 1
+            for i in range(named_values, len(self.named_values)):
+                self.named_values[i] = (depth, *self.named_values[i][1:])
         if isinstance(node, exp.Select):
             body: Rel = self.select(node)
         elif isinstance(node, exp.SetOperation):
@@ -186,11 +193,15 @@ class Lowering(FromClauses):
         cut_parents(node)
         if with_ is not None:
             self.visible_ctes.pop()
-            return With(ctes, body)
+            del self.named_values[named_values:]
+            return With(ctes, body) if ctes else body
         return body
 
     def with_(self, node: exp.With) -> list[Cte]:
         """Lower CTE definitions; the caller pops the names when the query that sees them is done."""
+        for clause, name in (("udfs", "WITH FUNCTION"), ("search", "SEARCH or CYCLE of a CTE")):
+            if node.args.get(clause):
+                raise Unsupported(name)
         refuse_unread(node, _READ_OF_WITH)
         recursive = bool(node.args.get("recursive"))
         visible: dict[str, int] = {}
@@ -199,9 +210,13 @@ class Lowering(FromClauses):
         ahead = [self.fold(cte.args["alias"].this) for cte in node.expressions] if recursive else []
         before = set(self.tables) if recursive else ()
         for cte in node.expressions:
-            refuse_unread(cte, _READ_OF_CTE)
             alias = cte.args.get("alias")
             key = self.fold(alias.this)
+            if cte.args.get("scalar"):
+                refuse_unread(cte, _READ_OF_NAMED_VALUE)
+                self.named_values.append((_FURTHER_IN, key, cte.this))
+                continue
+            refuse_unread(cte, _READ_OF_CTE)
             columns = self.column_names(alias)
             index = self.cte_count
             self.cte_count += 1
@@ -272,8 +287,13 @@ class Lowering(FromClauses):
 
     def select(self, node: exp.Select) -> Rel:
         args = {name: value for name, value in node.args.items() if value}
-        if "match" in args or "exclude" in args:
-            raise Unsupported("MATCH_RECOGNIZE" if "match" in args else "SELECT ... EXCLUDE")
+        if "exclude" in args:  # of Redshift: what it leaves out of all that is selected
+            inner = {
+                name: value for name, value in args.items() if name not in ("exclude", "with_")
+            }
+            star = exp.Star(except_=args["exclude"])
+            all_of_it = exp.From(this=exp.Subquery(this=exp.Select(**inner)))
+            return self.select(exp.Select(expressions=[star], from_=all_of_it))
         if "pivots" in args:
             raise Unsupported("PIVOT of a SELECT")
         if (itself := self.relation_itself(args)) is not None:
@@ -281,13 +301,15 @@ class Lowering(FromClauses):
         scope = self.enter()
         self.of_one_row = self.one_row
         from_ = args.get("from_")
-        if from_ is not None:
+        if "match" in args:
+            scope.items.append(self.matched(args))
+        elif from_ is not None:
             # FROM before SELECT: sqlglot hangs the joins on the first relation.
             joins = taken_joins(from_.this)
             scope.items.append(self.from_item(from_.this, ""))
             for join in joins:
                 scope.items.append(self.join(join))
-        for join in args.get("joins", ()):
+        for join in () if "match" in args else args.get("joins", ()):
             scope.items.append(self.join(join))
         for lateral in args.get("laterals", ()):
             scope.items.append(self.from_item(lateral, "LATERAL"))

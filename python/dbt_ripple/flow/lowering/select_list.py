@@ -52,7 +52,9 @@ _NUMBERED_NAMES: Final = {
     "trino": ("_col", False, ""),
 }
 """How a dialect numbers what has no name, and whether it counts only what has none."""
-_MAY_BE_STRUCTS: Final = (exp.Struct, exp.Cast, exp.Dot, exp.Column)
+_MAY_BE_STRUCTS: Final = (exp.AnyValue, exp.Bracket, exp.Cast, exp.Column, exp.Dot, exp.Struct)
+_SAME_VALUES: Final = (exp.Distinct, exp.HavingMax, exp.IgnoreNulls, exp.Limit, exp.Order)
+"""What may stand around the argument of an aggregate, which is the value of some row."""
 _EVIDENT_ARRAYS: Final = (
     exp.Array,
     exp.ArrayAgg,
@@ -92,6 +94,14 @@ def _function_behind(node: Any) -> str:
     if isinstance(node, exp.Func) and not isinstance(node, (exp.Binary, exp.Connector)):
         return function_name(node)
     return _UNNAMED
+
+
+def _argument(aggregate: Any) -> Any:
+    """What an aggregate gives one of, or all."""
+    value = aggregate.this
+    while isinstance(value, _SAME_VALUES):
+        value = value.this
+    return value
 
 
 def _generator_of(node: Any) -> Any:
@@ -359,6 +369,12 @@ class SelectLists(ClauseHelpers):
     def shape(self, node: Any) -> StructShape | None:
         """The fields of an expression that is a struct, as far as the text shows them."""
         node = without_parens(node)
+        element = isinstance(node, exp.Bracket) and len(node.expressions) == 1
+        if element and not isinstance(node.expressions[0], exp.Slice):
+            array = without_parens(node.this)
+            return self.shape(_argument(array)) if isinstance(array, exp.ArrayAgg) else None
+        if isinstance(node, exp.AnyValue):
+            return self.shape(_argument(node))
         if isinstance(node, exp.Cast):
             return _shape_of_type(fields_of_data_type(node.args.get("to")))
         if isinstance(node, exp.Struct):

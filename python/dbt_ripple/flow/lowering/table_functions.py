@@ -8,9 +8,12 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
-from dbt_ripple.flow.ir import TRANSFORMATION, CteRef, Expr, Generator, LoweredExpr, Rel
-from dbt_ripple.flow.lowering.parse_tree import argument_names, function_name
+from dbt_ripple.flow.ir import TRANSFORMATION, CteRef, Expr, FromItem, Generator, LoweredExpr, Rel
+from dbt_ripple.flow.lowering.clause_helpers import refuse_unread
+from dbt_ripple.flow.lowering.column_references import field_names
+from dbt_ripple.flow.lowering.parse_tree import argument_names, function_name, verbatim
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.select_list import SelectLists
 from dbt_ripple.flow.lowering.walk import merkle
@@ -22,10 +25,16 @@ _OVER_A_RELATION: Final = {
     "histogram_values": ("bin", "count"),
 }
 """DuckDB's macros that read a relation of which they are told the name, and the columns they give."""
+_NAVIGATE_ARRAYS: Final = frozenset({"bigquery", "redshift"})
+_NAME_ARGUMENTS: Final = frozenset({"clickhouse", "duckdb", "tsql"})
 _PLAIN: Final = (exp.Literal, exp.Array, exp.Paren, exp.Boolean)
 _WORD: Final = re.compile(r"\w+")
+_COMMENT: Final = re.compile(r"/\*.*?\*/|--[^\n]*", re.S)
+_IN_PATTERN: Final = re.compile(r"\w+|\S")
 _READ_OF_LATERAL: Final = argument_names("this alias view outer cross_apply ordinality")
 _READ_OF_LATERAL_QUERY: Final = argument_names("this alias cross_apply")
+_READ_OF_OBJECT: Final = argument_names("this unpivot")
+_READ_OF_ARRAY_JOIN: Final = argument_names("this expressions side kind")
 _READ_OF_UNNEST: Final = argument_names("expressions alias offset")
 _ARRAYS_OF_SCALARS: Final = (
     exp.GenerateSeries,
@@ -47,8 +56,8 @@ class TableFunctions(SelectLists):
     """Functions in FROM."""
 
     def array_of(self, node: exp.Table, parts: list[str]) -> Generator | None:
-        """`from t, t.items`: BigQuery unnests the array of a source named before, or further out."""
-        if self.dialect != "bigquery" or len(parts) < 2:
+        """`from t, t.items`: BigQuery and Redshift unnest the array of a source named before, or further out."""
+        if self.dialect not in _NAVIGATE_ARRAYS or len(parts) < 2:
             return None
         if not any(parts[0] in scope.names for scope in self.scopes):
             return None
@@ -56,6 +65,38 @@ class TableFunctions(SelectLists):
         name = node.alias or node.name
         x = self.lower_together([column], TRANSFORMATION, b"unnest")
         return Generator(x, [name], [fold(name, False, self.dialect)], by_field=True)
+
+    def navigated_array(self, node: Any) -> Generator:
+        """Redshift's ``t.items as v at i``, and ``UNPIVOT t.item as v at k``."""
+        tag = b"unnest"
+        if isinstance(node, exp.Pivot):
+            refuse_unread(node, _READ_OF_OBJECT)
+            node, tag = node.this, b"unpivot"
+        names = []
+        if isinstance(node, exp.AtIndex):
+            names = [node.expression]
+            node = node.this
+        if not isinstance(node, exp.Alias):
+            raise Unsupported("an array in FROM without a name")
+        x = self.lower_together([node.this], TRANSFORMATION, tag)
+        names = [node.args["alias"], *names]
+        keys = [self.fold(name) for name in names]
+        return Generator(x, [name.name for name in names], keys, by_field=True)
+
+    def array_join(self, node: exp.Join) -> FromItem:
+        """ClickHouse's ARRAY JOIN: a row for each element; without AS the column becomes its elements."""
+        refuse_unread(node, _READ_OF_ARRAY_JOIN)
+        arrays = [node.this, *(node.args.get("expressions") or [])]
+        named = [array for array in arrays if isinstance(array, exp.Alias)]
+        values = [array.this if isinstance(array, exp.Alias) else array for array in arrays]
+        x = self.lower_together(values, TRANSFORMATION, b"array join")
+        if len(named) < len(arrays):
+            self.scopes[-1].extra.append(LoweredExpr([b"elements", x.e], x.deps, x.subs, x.rows))
+        each = [self.lower_alone(array.this, TRANSFORMATION) for array in named]
+        keys = [self.fold(array.args["alias"]) for array in named]
+        rel = Generator(x, [array.alias for array in named], keys, each)
+        kind = "LEFT ARRAY" if node.args.get("side") else "LATERAL"
+        return FromItem(self.add_source(None, None, rel, None), kind)
 
     def call_in_from(self, node: Any, tag: bytes) -> LoweredExpr:
         """A call in FROM: its rows are a source's, whatever the function does in a select list."""
@@ -81,14 +122,23 @@ class TableFunctions(SelectLists):
         return Generator(x, names, keys)
 
     def name_arguments(self, node: Any) -> None:
-        """DuckDB: `f(num_rows = 3)` names an argument, and asks no column."""
-        if self.dialect != "duckdb" or not isinstance(node, exp.Func):
+        """`f(num_rows = 3)` names an argument, and asks no column; nor does ClickHouse's `file(a, CSV)`."""
+        if self.dialect not in _NAME_ARGUMENTS or not isinstance(node, exp.Func):
             return
+        values = {name for _, name, _ in self.named_values}
         for argument in node.expressions:
             named = argument.this if isinstance(argument, exp.EQ) else None
             if isinstance(named, exp.Column) and not named.table:
                 name = exp.var(named.name.lower())
                 argument.replace(exp.Kwarg(this=name, expression=argument.expression))
+            elif (
+                self.dialect == "clickhouse"
+                and isinstance(argument, exp.Column)
+                and self.fold(argument.parts[0]) not in values
+            ):
+                word = ".".join(part.name for part in argument.parts)
+                self.called[word] = None  # a format, or a relation of `remote(...)`
+                argument.replace(exp.var(word))
 
     def note_call(self, node: Any) -> None:
         """Note a table function and the strings it is given, by which it may find relations."""
@@ -119,6 +169,45 @@ class TableFunctions(SelectLists):
         x = LoweredExpr([name.encode(), ["Q", "in", last]], {}, {last: TRANSFORMATION})
         names = [*columns, *_OVER_A_RELATION[name][len(columns) :]]
         return Generator(x, names, [fold(n, False, self.dialect) for n in names])
+
+    def matched(self, args: dict[str, Any]) -> FromItem:
+        """MATCH_RECOGNIZE of what FROM gives: each column is made of all that the clause names."""
+        match = args["match"]
+        rows = match.args.get("rows")
+        if "laterals" in args or (rows is not None and "ONE ROW" not in rows.name.upper()):
+            raise Unsupported("MATCH_RECOGNIZE with ALL ROWS PER MATCH")
+        named = [*(match.args.get("partition_by") or []), *(match.args.get("measures") or [])]
+        columns = [
+            node.this if isinstance(node, exp.MatchRecognizeMeasure) else node for node in named
+        ]
+        names = [self.column_named(node) for node in columns]
+        read: list[Any] = [exp.Star()]
+        if not any(match.find_all(exp.Star)):
+            read = [exp.Column(this=column.this.copy()) for column in match.find_all(exp.Column)]
+        inside = {k: v for k, v in args.items() if k in ("from_", "joins")}
+        subs = self.scopes[-1].subs
+        for call in match.find_all(exp.Anonymous):
+            call.set("this", function_name(call))
+        pattern = _COMMENT.sub(" ", match.args["pattern"].name).lower()
+        hashed = {k: v for k, v in match.args.items() if k not in ("alias", "pattern")}
+        hashed["pattern"] = _IN_PATTERN.findall(pattern)
+        clause = digest(b"match", verbatim(hashed))
+        subs.append(self.query(exp.Select(expressions=read or [exp.Star()], **inside)))
+        last = len(subs) - 1
+        x = LoweredExpr([b"match", clause, ["Q", "in", last]], {}, {last: TRANSFORMATION})
+        rel = Generator(x, [name.name for name in names], [self.fold(name) for name in names])
+        alias = match.args.get("alias")
+        if alias is not None and alias.args.get("columns"):
+            raise Unsupported("MATCH_RECOGNIZE with new names of its columns")
+        key = self.fold(alias.this) if alias is not None and alias.this else None
+        return FromItem(self.add_source(key, None, rel, None), "")
+
+    def column_named(self, node: Any) -> Any:
+        """The identifier that names a column of MATCH_RECOGNIZE."""
+        name = node.args["alias"] if isinstance(node, exp.Alias) else node.this
+        if not isinstance(name, exp.Identifier):
+            raise Unsupported("MATCH_RECOGNIZE over an expression without a name")
+        return name
 
     def ctes_named_in(self, call: Any) -> list[int]:
         """The CTEs that a table function may find by the strings it is given.
@@ -182,11 +271,15 @@ class TableFunctions(SelectLists):
         self.hash_unread(node, _READ_OF_UNNEST)
         x = self.lower_together(node.expressions, TRANSFORMATION, b"unnest")
         names: list[str] | None = list(columns)
+        of_structs = self.fields_of_elements(node, columns)
         each = (
             [self.lower_alone(e, TRANSFORMATION) for e in node.expressions]
             if len(node.expressions) == len(columns)
             else []
         )
+        if of_structs:
+            names = columns = [*of_structs]
+            each = [self.lower_together(es, TRANSFORMATION, b"f") for es in of_structs.values()]
         offset = node.args.get("offset")
         if isinstance(offset, exp.Identifier):
             names = [*columns, offset.name]
@@ -199,8 +292,34 @@ class TableFunctions(SelectLists):
             names = [*names, "ordinality"]
             each = [*each, x] if each else []
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
-        by_field = self.dialect == "bigquery" and not all(map(_of_scalars, node.expressions))
+        by_field = self.dialect == "bigquery" and not (
+            of_structs or all(map(_of_scalars, node.expressions))
+        )
         return Generator(x, names, keys, each, by_field)
+
+    def fields_of_elements(self, node: Any, alias: list[str]) -> dict[str, list[Any]]:
+        """The fields of the structs in an array that is written out, on BigQuery; each with its values.
+
+        None where a field has the name of the whole struct, its alias.
+        """
+        if self.dialect != "bigquery" or not isinstance(node, exp.Unnest):
+            return {}
+        array = node.expressions[0] if len(node.expressions) == 1 else None
+        structs = array.expressions if isinstance(array, exp.Array) else []
+        if not structs or not all(type(s) is exp.Struct for s in structs):
+            return {}
+        names = field_names(structs[0])
+        told_apart = {name.lower() for name in (*names, *alias)}
+        if len(told_apart) < len(names) + len(alias) or any(
+            len(s.expressions) != len(names) for s in structs
+        ):
+            return {}
+        rows = [[_value_of(field) for field in s.expressions] for s in structs]
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _value_of(field: Any) -> Any:
+    return field.expression if isinstance(field, exp.PropertyEQ) else field
 
 
 def _with_names(x: LoweredExpr) -> LoweredExpr:

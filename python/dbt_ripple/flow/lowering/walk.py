@@ -118,6 +118,8 @@ class ExpressionWalk:
         self.tokens: Sequence[Any] = ()
         """Of the text that is lowered."""
         self.lambdas: list[dict[str, bytes]] = []
+        self.named_values: list[tuple[int, str, Any]] = []
+        """How deep the SELECT is that has ``with e as name`` (ClickHouse), the name, and e."""
         self.in_value = 0
         self.outward = 0
         self.depth = 0

@@ -1,0 +1,82 @@
+"""`f(b -> 'k')`, which sqlglot reads as a lambda with the parameter b, whatever the engine.
+
+Engines that have no lambdas written so read the column b there, and DuckDB does in a call of any
+function but those that are given lambdas. Without this, nobody would see that b is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+from dbt_ripple.flow.lowering.parse_tree import function_name
+from dbt_ripple.flow.lowering.scope import Unsupported
+
+HAVE_LAMBDAS: Final = frozenset(
+    """
+    athena bigquery clickhouse databricks dremio dune hive presto snowflake spark trino
+    """.split()
+)
+"""Dialects in which `->` in a call is a lambda."""
+_ARE_GIVEN_LAMBDAS: Final = {
+    "duckdb": frozenset(
+        """
+        apply array_apply array_filter array_reduce array_transform arrayfilter filter invoke
+        list_apply list_filter list_reduce list_transform reduce transform
+        """.split()
+    ),
+    "doris": ("array", "map", "transform", "any_match", "all_match"),
+    "starrocks": ("array", "map", "transform", "any_match", "all_match"),
+}
+"""Functions whose `->` is a lambda: their names, as sqlglot has them, or what these begin with."""
+_NO_VALUES_OF_JSON: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow)
+"""Operators that bind their operands before `->` does, on Postgres."""
+_BIND_LATER: Final = (exp.Binary, exp.Between, exp.In)
+_CHAINED: Final = (exp.JSONExtract, exp.JSONExtractScalar)
+_BIND_FIRST: Final = (exp.Dot, exp.Collate)
+_LIKE_POSTGRES: Final = frozenset({"materialize", "postgres", "redshift", "risingwave"})
+
+
+def with_json_arrows(tree: Any, dialect: str) -> None:
+    """Put the operator in the place of each lambda that is none.
+
+    Raises:
+        Unsupported: of DuckDB, where another operator stands beside it without brackets.
+    """
+    if dialect in HAVE_LAMBDAS:
+        return
+    for node in [*tree.find_all(exp.Lambda)]:
+        if len(node.expressions) != 1 or node.args.get("colon"):
+            continue
+        (name,) = node.expressions
+        if type(name) is not exp.Identifier or _is_given_lambdas(node.parent, dialect):
+            continue
+        for again in [*node.this.find_all(exp.Identifier)]:
+            if again.this == name.this and not isinstance(again.parent, (exp.Column, exp.Dot)):
+                again.replace(exp.Column(this=again.copy()))
+        node.replace(_arrow(exp.Column(this=name.copy()), node.this, dialect))
+
+
+def _is_given_lambdas(call: Any, dialect: str) -> bool:
+    names = _ARE_GIVEN_LAMBDAS.get(dialect)
+    if names is None or not isinstance(call, exp.Func):
+        return False
+    name = function_name(call)
+    return name.startswith(names) if isinstance(names, tuple) else name in names
+
+
+def _arrow(column: exp.Column, behind: Any, dialect: str) -> Any:
+    """`column -> behind`, where of `'k' = 1` only the 'k' belongs to the operator."""
+    operand = behind
+    while isinstance(operand, _BIND_LATER) and not isinstance(operand, _BIND_FIRST):
+        if dialect in _LIKE_POSTGRES and isinstance(operand, _NO_VALUES_OF_JSON):
+            break
+        if dialect == "duckdb" and not isinstance(operand, _CHAINED):
+            raise Unsupported("-> beside another operator, without brackets")
+        operand = operand.this
+    arrow = exp.JSONExtract(this=column, expression=operand.copy(), only_json_types=True)
+    if operand is behind:
+        return arrow
+    operand.replace(arrow)
+    return behind
