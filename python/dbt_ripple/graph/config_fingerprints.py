@@ -22,6 +22,7 @@ from dbt_ripple.graph.hook_reader import HookEffects
 from dbt_ripple.graph.macros import OWN, Macros, dispatched, environment_in_python
 from dbt_ripple.graph.node_properties import (
     KEEPING_ROWS,
+    SAYING_PLACE,
     constraints,
     counted,
     declared,
@@ -265,7 +266,8 @@ class ConfigFingerprints:
         if reads.everything:
             return self._of_each(reads, types)
         # Each property by itself, as most of what reads one reads others that are asked for, too.
-        single = [Reads(names=frozenset({name})) for name in sorted(reads.names)]
+        names = {"alias" if name in SAYING_PLACE else name for name in reads.names}
+        single = [Reads(names=frozenset({name})) for name in sorted(names)]
         single += [Reads(parts=frozenset({part})) for part in sorted(reads.parts)]
         return digest(*(self._of_each(each, types) for each in single))
 

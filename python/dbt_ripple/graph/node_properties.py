@@ -199,7 +199,7 @@ def of_name(node: Node, name: str) -> Any:
 
     Names of relations are as the project says them (`place`), so that another target is the same.
     """
-    if name in _PLACE or name in ("identifier", "relation_name"):
+    if name in SAYING_PLACE:
         return place(node)
     if name == "columns":
         return columns(node)
@@ -255,9 +255,11 @@ _OWN_FIELDS: Final = (
     *("source_description", "arguments", "returns"),
 )
 _PLACE: Final = ("alias", "schema", "database")
+SAYING_PLACE: Final = frozenset({*_PLACE, "identifier", "relation_name"})
+"""Names under which `of_name` finds one and the same: where a relation is."""
 _BESIDES_CONFIG: Final = frozenset(
     (
-        *(*_OWN_FIELDS, *_PLACE, "identifier", "relation_name", "columns", "depends_on", "refs"),
+        *(*_OWN_FIELDS, *SAYING_PLACE, "columns", "depends_on", "refs"),
         *("sources", "checksum", "compiled_code", "compiled_sql", "raw_sql"),
     )
 )
