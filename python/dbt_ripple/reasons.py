@@ -14,7 +14,7 @@ Of lists, what follows the name says how they are written:
 * ``{words:`}``: each in backquotes
 * ``{names:quoted}``: as `named` writes the names that a query looks for
 * ``{names:cannot find}``: as `not_found` says which names a query looks for in vain
-* ``{names:not followed}``: as `not_followed` writes the names that we cannot follow
+* ``{names:cannot follow}``: as `not_followed` says which names we cannot follow
 * ``{names:has|have}``: the first where it is one, else the second
 * ``{assets:#asset}``: how many, ``2 assets``
 """
@@ -119,7 +119,7 @@ class Code(StrEnum):
         "materialization {materialization} is not known",
     )
     CANNOT_FIND = "cannot_find", "{names:cannot find}"
-    CANNOT_FOLLOW = "cannot_follow", "cannot follow {names:not followed}"
+    CANNOT_FOLLOW = "cannot_follow", "{names:cannot follow}"
     MAY_NOT_BUILD = "may_not_build", "may not build: {because}"
     SYNTAX_ERROR = (
         "syntax_error",
@@ -780,18 +780,20 @@ def not_found(names: Sequence[str]) -> str:
     return "; ".join([f"cannot find {sought}"] * (len(said) < len(names)) + said)
 
 
-def not_followed(names: Iterable[str]) -> str:
-    """The names that a query has and that we cannot follow.
+def not_followed(names: Sequence[str]) -> str:
+    """The names that a query has and that we cannot follow, the first five, and what else does not fit.
 
     Example:
-        >>> not_followed(["t.id", "a is ambiguous", "T.id"])
-        '`t.id`, `a` (ambiguous)'
+        >>> not_followed(["t.id", "a is ambiguous", "T.id", "UNION of 2 columns with 1"])
+        'cannot follow `t.id`, `a` (ambiguous); UNION of 2 columns with 1'
     """
+    said = [name for name in names if _IS_A_SENTENCE.fullmatch(name) and name[-9:] != "ambiguous"]
     shown: dict[str, str] = {}
-    for name in names:
+    for name in (name for name in names if name not in said):
         plain = name.removesuffix(" is ambiguous")
         shown.setdefault(name.lower(), f"`{plain}`" + " (ambiguous)" * (plain != name))
-    return ", ".join(shown.values())
+    followed = [f"cannot follow {_listed([*shown.values()], '5')}"] if shown else []
+    return "; ".join([*followed, *dict.fromkeys(said)])
 
 
 class _InSentence:
@@ -815,7 +817,7 @@ def _listed(items: Sequence[str], how: str) -> str:
         return named(items)
     if how == "cannot find":
         return not_found(items)
-    if how == "not followed":
+    if how == "cannot follow":
         return not_followed(items)
     if how == "`":
         return ", ".join(f"`{item}`" for item in items)
