@@ -257,6 +257,10 @@ def test_duckdb_takes_the_struct_of_the_inner_query() -> None:
 @pytest.mark.spark
 def test_spark_takes_the_struct_of_the_inner_query(spark: SparkSession) -> None:
     spark.sql("select 1 as id, 'o' as en").createOrReplaceTempView("o")
-    for inner, rows in (("named_struct('en', 'x')", 0), ("named_struct('en', 'y')", 1)):
-        spark.sql(f"select {inner} as t1").createOrReplaceTempView("i")
-        assert spark.sql(IN_BETWEEN.replace("s.", "")).count() == rows
+    try:
+        for inner, rows in (("named_struct('en', 'x')", 0), ("named_struct('en', 'y')", 1)):
+            spark.sql(f"select {inner} as t1").createOrReplaceTempView("i")
+            assert spark.sql(IN_BETWEEN.replace("s.", "")).count() == rows
+    finally:
+        for view in ("o", "i"):
+            spark.catalog.dropTempView(view)
