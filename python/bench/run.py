@@ -793,8 +793,9 @@ def real_table() -> str:
     dates = sorted({document["machine"]["date"] for document in documents})
     turns = sorted({document["repeat"] for document in documents})
     of = documents[0]["machine"]
+    often = " to ".join(dict.fromkeys(map(str, (turns[0], turns[-1]))))
     about = (
-        f"Seconds of CPU, medians of {' to '.join(dict.fromkeys(map(str, (turns[0], turns[-1]))))} turns, "
+        f"Seconds of CPU, {'of one turn' if often == '1' else f'medians of {often} turns'}, "
         f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, Python {of['python']}, sqlglot "
         f"{of['sqlglot']}, {of['cores']} cores."
     )

@@ -161,6 +161,9 @@ def main() -> None:
     parser.add_argument("--projects", help="some of the projects, by comma  [all]")
     parser.add_argument("--repeat", type=int, default=3, help="turns; 0: put up only  [3]")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds for one run  [1200]")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, help="where to write them  [bench/results]"
+    )
     parser.add_argument("--write", action="store_true", help="render BENCHMARKS.md, too")
     parser.add_argument("--check", action="store_true", help="fail if a ratio is above its limit")
     given = parser.parse_args()
@@ -193,7 +196,7 @@ def main() -> None:
         document = bench(project, folder, python, given.repeat, given.timeout)
         documents.append(document)
         stem = re.sub(r"\W+", "-", project.name)
-        (RESULTS / f"real-{stem}.json").write_text(json.dumps(document, indent=1))
+        (given.results / f"real-{stem}.json").write_text(json.dumps(document, indent=1))
     if documents:
         print("\n".join(real_report(documents)))
     if given.write:

@@ -786,6 +786,8 @@ def not_followed(names: Sequence[str]) -> str:
     Example:
         >>> not_followed(["t.id", "a is ambiguous", "T.id", "UNION of 2 columns with 1"])
         'cannot follow `t.id`, `a` (ambiguous); UNION of 2 columns with 1'
+        >>> not_followed([*"abcdefg"])
+        'cannot follow `a`, `b`, `c`, `d`, `e` and 2 more'
     """
     said = [name for name in names if _IS_A_SENTENCE.fullmatch(name) and name[-9:] != "ambiguous"]
     shown: dict[str, str] = {}

@@ -8,7 +8,7 @@ there: they are said, where they are new.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from jinja2 import nodes
@@ -17,7 +17,7 @@ from dbt_ripple.artifacts import Node, Project, is_own
 from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.config_fingerprints import NAMING
-from dbt_ripple.jinja.text import tree_of
+from dbt_ripple.jinja.text import names_in, tree_of
 from dbt_ripple.reasons import Code
 
 _CONTEXT: Final = frozenset(
@@ -53,6 +53,7 @@ _BY_TEXT_IN_PYTHON: Final = re.compile(
 def unjudged_breaches(comparison: Comparison) -> Iterator[Breach]:
     """What is new, and not judged in full."""
     base, head = comparison.base, comparison.head
+    own = {head.name, *head.local_packages}
     for unique_id, node in head.nodes.items():
         if node.resource_type not in _CODE or not is_own(node, head):
             continue
@@ -76,7 +77,7 @@ def unjudged_breaches(comparison: Comparison) -> Iterator[Breach]:
             reason = Code.READS_BY_TEXT(functions=sorted(new))
             yield Breach("unjudged_code", unique_id, None, reason)
     for unique_id, macro in head.macros.items():
-        if macro.package_name not in {head.name, *head.local_packages}:
+        if macro.package_name not in own:
             continue
         earlier = base.macros.get(unique_id)
         if earlier is not None and earlier.macro_sql == macro.macro_sql:
@@ -92,7 +93,7 @@ def unjudged_breaches(comparison: Comparison) -> Iterator[Breach]:
     disabled = {*head.disabled} - {*base.disabled} - base.nodes.keys()
     for unique_id in sorted(disabled):
         parts = unique_id.split(".")
-        if parts[0] in _CODE and parts[1:2] and parts[1] in {head.name, *head.local_packages}:
+        if parts[0] in _CODE and parts[1:2] and parts[1] in own:
             yield Breach("unjudged_code", unique_id, None, Code.DISABLED_HERE())
 
 
@@ -138,43 +139,27 @@ def _decisions(text: str) -> Iterator[tuple[str, set[str]]]:
     seen: set[int] = set()
     for branch in tree.find_all((nodes.If, nodes.CondExpr)):
         assert isinstance(branch, (nodes.If, nodes.CondExpr))
-        names = _names_in(branch.test)
-        if names:
-            seen.update(
-                id(name) for name in (*_names(branch.test), *branch.test.find_all(nodes.Name))
-            )
-            yield repr(branch), names
+        if of := _of_context(names_in(branch.test)):
+            seen.update(map(id, names_in(branch.test)))
+            yield repr(branch), of
     for output in tree.find_all(nodes.Output):
         for expression in output.nodes:
             first = _begin(expression)
-            found = {
-                name.name
-                for name in (*_names(expression), *expression.find_all(nodes.Name))
-                if name.name in _CONTEXT
-                and id(name) not in seen
-                and not (name is first and name.name in _PRINTED)
-            }
-            seen.update(
-                id(name) for name in (*_names(expression), *expression.find_all(nodes.Name))
-            )
-            if found:
-                yield repr(expression), found
+            names = [
+                name
+                for name in names_in(expression)
+                if id(name) not in seen and not (name is first and name.name in _PRINTED)
+            ]
+            seen.update(map(id, names_in(expression)))
+            if of := _of_context(names):
+                yield repr(expression), of
     # What is set by one decides wherever it is used.
-    others = {
-        name.name
-        for name in tree.find_all(nodes.Name)
-        if name.name in _CONTEXT and id(name) not in seen
-    }
-    if others:
-        yield repr(tree), others
+    if of := _of_context(name for name in names_in(tree) if id(name) not in seen):
+        yield repr(tree), of
 
 
-def _names(expression: nodes.Node) -> list[nodes.Name]:
-    return [expression] if isinstance(expression, nodes.Name) else []
-
-
-def _names_in(test: nodes.Node) -> set[str]:
-    return {name.name for name in (*_names(test), *test.find_all(nodes.Name))} & _CONTEXT
+def _of_context(names: Iterable[nodes.Name]) -> set[str]:
+    return {name.name for name in names} & _CONTEXT
 
 
 def _begin(expression: nodes.Node) -> nodes.Node:

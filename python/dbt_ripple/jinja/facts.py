@@ -12,7 +12,7 @@ import msgspec
 from jinja2 import meta, nodes
 
 from dbt_ripple.jinja.kept import kept
-from dbt_ripple.jinja.text import OF_OTHER_RUNS, tree_of
+from dbt_ripple.jinja.text import OF_OTHER_RUNS, names_in, tree_of
 
 ANY: Final = "*"
 """Among names of vars, environment variables and macros: it may be any."""
@@ -394,7 +394,7 @@ def configured(text: str) -> tuple[Argument, ...]:
         if isinstance(call.node, nodes.Name) and call.node.name == "config":
             given = [(keyword.key, keyword.value) for keyword in call.kwargs]
             for name, value in (*given, ("", call)):
-                names = _names_in(value)
+                names = {each.name for each in names_in(value)}
                 by_target = not names.isdisjoint(("target", "env_var"))
                 by_clock = bool(names) and names <= _OF_THE_CLOCK
                 arguments.append(Argument(name, repr(value), by_target, by_clock))
@@ -402,8 +402,3 @@ def configured(text: str) -> tuple[Argument, ...]:
 
 
 _OF_THE_CLOCK: Final = frozenset({"modules", "run_started_at"})
-
-
-def _names_in(node: nodes.Node) -> set[str]:
-    names = [node] if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
-    return {name.name for name in names}

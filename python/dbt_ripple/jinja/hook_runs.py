@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NoReturn
 
-from jinja2 import Template, nodes
+from jinja2 import Template
 from jinja2.runtime import Macro as JinjaMacro
 from jinja2.runtime import Undefined
 from jinja2.utils import missing
 
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
-from dbt_ripple.jinja.text import pieces, tree_of
+from dbt_ripple.jinja.text import names_in, pieces, tree_of
 from dbt_ripple.jinja.unknown import (
     TOO_MANY,
     CannotTellError,
@@ -353,7 +353,7 @@ class HookRunner:
     def _template(self, text: str, package: str) -> tuple[Template, dict[str, Any]]:
         """A text, ready to be run, and with what."""
         tree = tree_of(text)
-        names = tree.find_all(nodes.Name) if tree is not None else ()
+        names = names_in(tree) if tree is not None else ()
         set_here = {n.name for n in names if n.ctx != "load"}
         return self.env.from_string(text), {"package": package, "set_here": set_here}
 

@@ -130,6 +130,16 @@ def tree_of(text: str) -> nodes.Template | None:
     return None
 
 
+def names_in(node: nodes.Node) -> list[nodes.Name]:
+    """The names in a part of a tree, itself among them.
+
+    Example:
+        >>> [name.name for name in names_in(tree_of("{{ a + b.c }}"))]
+        ['a', 'b']
+    """
+    return [node] if isinstance(node, nodes.Name) else [*node.find_all(nodes.Name)]
+
+
 _DEEPEST: Final = 150
 """Levels of a tree: what walks one calls itself for each."""
 
