@@ -86,6 +86,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session.stop()
 
 
+@pytest.fixture(autouse=True)
+def _no_temporary_views_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test leaves no temporary view in the session that all Spark tests of a process share."""
+    yield
+    if "spark" in request.fixturenames:
+        session = request.getfixturevalue("spark")
+        session._jsparkSession.sessionState().catalog().clearTempTables()
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     """What `make demo` said; what it made is in integration_tests/target/demo.
