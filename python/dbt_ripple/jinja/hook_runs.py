@@ -23,6 +23,7 @@ from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
 from dbt_ripple.jinja.text import names_in, pieces, tree_of
 from dbt_ripple.jinja.unknown import (
+    MAX_STEPS,
     TOO_MANY,
     CannotTellError,
     Named,
@@ -246,12 +247,18 @@ class HookRunner:
 
     def run(self, text: str, package: str, *, output: bool = True) -> HookRun:
         """What a text of a package runs, and what it gives; without ``output`` that does not matter."""
-        for self.brief_below in _DEPTHS if output else (0,):
-            self.env.run.brief = self.brief_below < _DEPTHS[0]
+        for depth in _DEPTHS if output else (0,):
+            self._brief_below(depth)
             run = self._run(text, package)
             if run.because != TOO_MANY:
                 break
         return run
+
+    def _brief_below(self, depth: int) -> None:
+        self.brief_below, run = depth, self.env.run
+        run.brief = depth < _DEPTHS[0]
+        # What takes long in full, mostly has too many ways; then it is run in brief.
+        run.max_steps = MAX_STEPS if run.brief else MAX_STEPS // 4
 
     def _run(self, text: str, package: str) -> HookRun:
         self.package = package
@@ -275,7 +282,7 @@ class HookRunner:
         What else it does on its way does not matter.
         """
         self.package = package
-        self.brief_below, self.env.run.brief = _DEPTHS[-1], True
+        self._brief_below(_DEPTHS[-1])
         self.env.free_name = lambda _: Unknown(self.env.run)
         self.done = HookRun(called={macro.unique_id})
         try:

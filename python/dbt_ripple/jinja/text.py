@@ -118,6 +118,31 @@ def tree_of(text: str) -> nodes.Template | None:
         >>> tree_of("{% if x %}") is None
         True
     """
+    if _MORE.search(text):
+        return _parsed(text)
+    # Between SQL stand expressions alone, and many models have the same ones: each is parsed once.
+    parts = ["", *_EXPRESSION.split(text.removesuffix("\n")), ""]
+    written: list[nodes.Expr] = []
+    for before, data, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
+        if before:
+            match _parsed_expression(before):
+                case nodes.Template(body=[nodes.Output(nodes=[expression])]):
+                    written.append(expression)
+                case _:
+                    return _parsed(text)
+        data = data.lstrip() if before.endswith("-}}") else data
+        data = data.rstrip() if after.startswith("{{-") else data
+        if "{{" in data + after[:1]:
+            return _parsed(text)
+        if data:
+            written.append(nodes.TemplateData(data))
+    template = nodes.Template([nodes.Output(written)] if written else [])
+    template.environment = environment()
+    return template
+
+
+def _parsed(text: str) -> nodes.Template | None:
+    """The tree of a text as a whole."""
     try:
         tree = environment().parse(text)
     except (TemplateSyntaxError, RecursionError):
@@ -128,6 +153,13 @@ def tree_of(text: str) -> nodes.Template | None:
         if not level:
             return tree
     return None
+
+
+_parsed_expression: Final = lru_cache(maxsize=4096)(_parsed)
+_EXPRESSION: Final = re.compile(r"""(\{\{-?(?:[^{}'"\\]|'[^'\\]*'|"[^"\\]*")*\}\})""")
+"""A tag whose end is seen without Jinja's lexer: braces and backslashes are in no part of it, braces in strings."""
+_MORE: Final = re.compile(r"\{[%#]|\{\{\+|\r")
+"""What a text has that is not SQL and expressions alone."""
 
 
 def names_in(node: nodes.Node) -> list[nodes.Name]:

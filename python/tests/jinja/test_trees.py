@@ -1,0 +1,60 @@
+"""A text of SQL and expressions alone is read an expression at a time; its tree is the one of the whole."""
+
+from __future__ import annotations
+
+import pytest
+from jinja2 import nodes
+from jinja2.exceptions import TemplateSyntaxError
+
+from dbt_ripple.jinja.text import environment, tree_of
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a\n",
+        "a\n\n",
+        "a {{- x -}} \n b {{ y }}{{ z }}\n",
+        "{{ x -}} \n {{- y }}",
+        "\n{{- - x -}} {{--y}}",
+        "a -{{- x }}-",
+        "a\x0b\x85{{- x -}}\u2028b",
+        "{{+ x }} a",
+        "{{ x +}} a",
+        "{{ x, y }}",
+        "{{ }} a",
+        "{{ x }} {{ y |}} b",
+        "{{ x }} {{ 'a",
+        "{{ x }}}} a }} b",
+        "{{{ x }}}",
+        "{ {{ x }} }",
+        "{{ '}}' }} {{ \"a'b\" ~ 'c\"d' ~ '{{' }}",
+        "{{ 'a\\'}}' }} {{ c }}",
+        "{{ {'a': 1}['a'] }} {{ {} }}",
+        "'{{ x }}' \"{{ y['a'] }}\"",
+        "a\r\n{{ x }}\r\n{{ y }}",
+        "a {# {{ x }} #} {{ y }}",
+        "{% raw %}{{ x }}{% endraw %}{{ y }}",
+        "{{ x\n}}\n",
+    ],
+)
+def test_the_tree_is_that_of_the_whole_text(text: str) -> None:
+    whole: nodes.Template | None
+    try:
+        whole = environment().parse(text)
+    except TemplateSyntaxError:
+        whole = None
+    assert tree_of(text) == whole
+
+
+def test_what_is_too_deep_has_no_tree() -> None:
+    assert tree_of(f"a {{{{ {' + '.join('x' * 100)} }}}}") is not None
+    assert tree_of(f"a {{{{ {' + '.join('x' * 200)} }}}}") is None
+
+
+def test_an_expression_is_parsed_once() -> None:
+    one, other = tree_of("a {{ once_and_for_all(1) }}"), tree_of("b {{ once_and_for_all(1) }}")
+    assert one is not None and other is not None
+    (first,), (second,) = one.find_all(nodes.Call), other.find_all(nodes.Call)
+    assert first is second
