@@ -20,32 +20,45 @@ if TYPE_CHECKING:
 TRACEBACK: Final = "DBT_RIPPLE_TRACEBACK"
 _MESSAGE: Final = 300
 
-COMMANDS: Final[dict[str, str]] = {
-    "analyze": "How much of this project can be analysed, and why the rest cannot.",
-    "build": "Load the lineage into Spark tables, and build the dbt models on them.",
-    "capture": "What a job's SQL reads and writes; written into ripple_assets.yml.",
-    "collect": "Take in OpenLineage events of other programs: from files, over HTTP or from Kafka.",
-    "datahub": "Send lineage, schemas, owners, tags and test results to DataHub.",
-    "diagnose": "What a number comes from, step by step down to the sources.",
-    "diff": "Which columns changed between base and head.",
-    "docs": "Write a copy of dbt's docs site that shows lineage, owners and health.",
-    "emit": "Send runs and lineage as OpenLineage events to a catalogue.",
-    "evidence": "What an auditor asks of a model or a column, in one folder with SHA-256 sums.",
-    "explain": "Why a test is selected, or why not.",
-    "explorer": "The lineage as one page to search and follow; opens from disk, without a server.",
-    "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
-    "impact": "Who would break if a column were renamed, dropped, retyped or added.",
-    "incident": "What on-call has to know about a failed test or a wrong number; sent to Slack, PagerDuty or a webhook.",
-    "load": "Load the lineage of the project into Spark tables.",
-    "prune": "Retire declared assets that nothing has reported for some days.",
-    "register": "Write an asset that dbt does not build into ripple_assets.yml.",
-    "report": "Coverage, incidents, downtime, contracts and blast radius of the last weeks.",
-    "schema": "The JSON Schema of what a command prints with --format json.",
-    "run": "Build and test what the change affects, and stop where rows come out equal.",
-    "select": "Which tests a change can break, and which models to build for them.",
-    "trace": "What is upstream and downstream of a node or a column.",
-    "verify": "Is an evidence pack unchanged since it was written.",
+GROUPS: Final[dict[str, dict[str, str]]] = {
+    "Before a merge": {
+        "select": "Which tests a change can break, and which models to build for them.",
+        "run": "Build and test what the change affects, and stop where rows come out equal.",
+        "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
+        "diff": "Which columns changed between base and head.",
+        "explain": "Why a test is selected, or why not.",
+        "impact": "Who would break if a column were renamed, dropped, retyped or added.",
+    },
+    "Look around": {
+        "explorer": "The lineage as one page to search and follow; opens from disk, without a server.",
+        "trace": "What is upstream and downstream of a node or a column.",
+        "analyze": "How much of this project can be analysed, and why the rest cannot.",
+        "docs": "Write a copy of dbt's docs site that shows lineage, owners and health.",
+    },
+    "A number is wrong, or somebody asks": {
+        "diagnose": "What a number comes from, step by step down to the sources.",
+        "incident": "What on-call has to know about a failed test or a wrong number; sent to Slack, PagerDuty or a webhook.",
+        "report": "Coverage, incidents, downtime, contracts and blast radius of the last weeks.",
+        "evidence": "What an auditor asks of a model or a column, in one folder with SHA-256 sums.",
+        "verify": "Is an evidence pack unchanged since it was written.",
+    },
+    "What dbt does not build, and other tools": {
+        "register": "Write an asset that dbt does not build into ripple_assets.yml.",
+        "capture": "What a job's SQL reads and writes; written into ripple_assets.yml.",
+        "prune": "Retire declared assets that nothing has reported for some days.",
+        "collect": "Take in OpenLineage events of other programs: from files, over HTTP or from Kafka.",
+        "emit": "Send runs and lineage as OpenLineage events to a catalogue.",
+        "datahub": "Send lineage, schemas, owners, tags and test results to DataHub.",
+    },
+    "Tables on Spark, and JSON": {
+        "load": "Load the lineage of the project into Spark tables.",
+        "build": "Load the lineage into Spark tables, and build the dbt models on them.",
+        "schema": "The JSON Schema of what a command prints with --format json.",
+    },
 }
+"""The commands by the question that they answer, each with its one-line help."""
+
+COMMANDS: Final = {name: help for group in GROUPS.values() for name, help in group.items()}
 """Each command and its one-line help; the code is in the module of the same name."""
 
 
@@ -86,14 +99,23 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for question, commands in GROUPS.items():
+            with formatter.section(question):
+                formatter.write_dl([(name.ljust(width), help) for name, help in commands.items()])
 
 
 @click.group(
     cls=_Commands,
     params=terminal.options(),
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+New here?
+  dbt-ripple select --base-ref main   the tests that your edits can break
+  dbt-ripple gate --base-ref main     may it be merged? for CI, too
+  dbt-ripple trace MODEL.COLUMN       where it comes from, and who uses it
+  dbt-ripple explorer                 all of it as a picture
+""",
 )
 @click.version_option(__version__, "--version", prog_name="dbt-ripple")
 def cli() -> None:

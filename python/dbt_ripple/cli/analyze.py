@@ -8,6 +8,7 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -21,6 +22,7 @@ from dbt_ripple.rendering.output import answer, count, warn
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple analyze

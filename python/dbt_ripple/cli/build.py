@@ -22,6 +22,7 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
 from dbt_ripple.cli.dbt_options import dbt_options
 from dbt_ripple.cli.emit import EventSettings, events_of
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.load import (
     document,
     lower_on,
@@ -54,6 +55,7 @@ PACKAGE = "dbt_ripple"
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple build

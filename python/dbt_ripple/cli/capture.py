@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     cache_options,
     format_option,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple capture jobs/customer_value.sql --id spark:customer_value --dialect spark

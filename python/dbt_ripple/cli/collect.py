@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from dbt_ripple.cli.help import Command
 from dbt_ripple.collector.installed_extras import require_extra
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, complain, count, warn
@@ -26,6 +27,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple collect events.ndjson

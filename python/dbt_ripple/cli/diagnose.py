@@ -8,6 +8,7 @@ import click
 
 from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
 from dbt_ripple.cli.diagnosis_with_changes import diagnose_with_changes
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -22,6 +23,7 @@ from dbt_ripple.rendering.output import answer, as_document
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple diagnose revenue_daily.total_usd

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.cli.base_and_head import compare_sides, open_sides, sides_options
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.cli.select_option import chosen, selection_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple diff --state prod-artifacts

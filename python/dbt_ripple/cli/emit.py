@@ -16,6 +16,7 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, assets_option, open_assets
 from dbt_ripple.cli.dbt_options import connection_options
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     open_cache,
@@ -51,6 +52,7 @@ RUNS_NODES: Final = frozenset({"build", "run", "test", "seed", "snapshot"})
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt build; dbt-ripple emit
@@ -79,6 +81,7 @@ Examples:
 )
 @click.option(
     "--dataset-namespace",
+    "own_namespace",
     help="Namespace of the datasets.  [default: what OpenLineage's naming rules make of the profile]",
 )
 @click.option(
@@ -100,7 +103,7 @@ def emit(
     static: bool,
     output: str | None,
     namespace: str | None,
-    dataset_namespace: str | None,
+    own_namespace: str | None,
     nominal_time: str | None,
     follow: bool,
     command: tuple[str, ...],
@@ -134,7 +137,7 @@ def emit(
         project_dir,
         options,
         namespace,
-        dataset_namespace,
+        own_namespace,
         _moment(nominal_time) if nominal_time else None,
     )
     folder = artifacts_folder(project_dir, target_path)

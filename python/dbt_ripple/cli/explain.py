@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dbt_ripple.cli.base_and_head import compare_sides, facts_options, open_sides, sides_options
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.cli.shell_completion import names_of_tests
 from dbt_ripple.dbt_runner.invoke import DbtOptions
@@ -16,6 +17,7 @@ from dbt_ripple.rendering.output import answer, as_document, warn
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple explain unique_fct_orders_order_id --state prod-artifacts

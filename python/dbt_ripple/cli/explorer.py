@@ -11,6 +11,7 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import open_assets
 from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
 from dbt_ripple.cli.base_and_head import compare_sides, open_sides, sides_options
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     open_cache,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple explorer

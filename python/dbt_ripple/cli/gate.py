@@ -15,6 +15,7 @@ from dbt_ripple.cli.base_and_head import (
     sides_of_run_options,
     state_folder,
 )
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple gate --init

@@ -13,6 +13,7 @@ import click
 from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
 from dbt_ripple.cli.dbt_options import connection_options
 from dbt_ripple.cli.diagnosis_with_changes import diagnose_with_changes
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -45,6 +46,7 @@ def _since(context: click.Context, parameter: click.Parameter, value: str) -> ti
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple incident not_null_revenue_daily_total_usd --state last-good

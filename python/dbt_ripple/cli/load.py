@@ -13,6 +13,7 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -53,6 +54,7 @@ def spark_options(command: _Command) -> _Command:
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple load --target-path target/ripple

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import format_option, project_options
 from dbt_ripple.cli.register import file_option, files_of, print_edits
 from dbt_ripple.rendering.output import warn
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple prune --days 90 --dry-run

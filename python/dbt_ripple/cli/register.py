@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     cache_options,
     format_option,
@@ -58,6 +59,7 @@ def describing_options(command: _Command) -> _Command:
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple register api:stripe --owner payments@shop.example

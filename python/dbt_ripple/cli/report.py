@@ -11,6 +11,7 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.load import open_session, spark_options
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple report --weeks 4

@@ -9,11 +9,13 @@ import click
 
 from dbt_ripple.cli.asset_options import AssetOptions
 from dbt_ripple.cli.base_and_head import facts_options, sides_of_run_options
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, project_options
 from dbt_ripple.cli.select import choice_options, select
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple run --state prod-artifacts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from dbt_ripple.cli.help import Command
 from dbt_ripple.rendering.output import answer, as_json
 
 _WITH_JSON = (
@@ -14,6 +15,7 @@ _WITH_JSON = (
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple schema select

@@ -17,6 +17,7 @@ from dbt_ripple.cli.base_and_head import (
     sides_of_run_options,
     state_folder,
 )
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.dbt_runner.dbt_ls import chosen_by_dbt
 from dbt_ripple.dbt_runner.invoke import DbtOptions
@@ -68,6 +69,7 @@ def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple select --state prod-artifacts

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import format_option
 from dbt_ripple.rendering.output import answer, as_document, count, warn
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
 Examples:
   dbt-ripple verify evidence/fct_orders --digest 5f3c...

@@ -43,7 +43,7 @@ def problems(line: str) -> Iterator[str]:
         return
     else:
         command = subcommand
-    options = {"--help", "-h"}
+    options = {"--help", "--help-all", "-h"}
     for parameter in (*command.params, *cli.params):
         options.update(parameter.opts, parameter.secondary_opts)
     for word in words:

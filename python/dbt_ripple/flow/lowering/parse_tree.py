@@ -114,7 +114,7 @@ def function_name(node: Any) -> str:
 @cache
 def name_key(dialect: str) -> str:
     """Where sqlglot keeps the name a call was written with."""
-    return Dialect.get_or_raise(dialect).ORIGINAL_NAME_META_KEY or "name"
+    return getattr(Dialect.get_or_raise(dialect), "ORIGINAL_NAME_META_KEY", None) or "name"
 
 
 def called_on(receiver: Any, call: Any) -> Any:
