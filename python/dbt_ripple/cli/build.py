@@ -41,11 +41,11 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
+from dbt_ripple.extras import require_extra
 from dbt_ripple.openlineage.client import (
     Sender,
     ToTransport,
     is_disabled,
-    require_client,
     send_all,
 )
 from dbt_ripple.rendering.output import answer, as_document, count, warn
@@ -172,7 +172,7 @@ def build(
 
 def _sender() -> Sender | None:
     """Where events go; asked before anything is built. None where nothing is to be sent."""
-    require_client()
+    require_extra("openlineage")
     if is_disabled():
         warn("OPENLINEAGE_DISABLED is true: nothing is sent")
         return None

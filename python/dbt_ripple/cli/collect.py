@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.cli.help import Command
-from dbt_ripple.collector.installed_extras import require_extra
 from dbt_ripple.errors import RippleError
+from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, complain, count, warn
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
+from dbt_ripple.extras import require_extra
 from dbt_ripple.openlineage.client import (
     Nowhere,
     Sender,
     ToFile,
     ToTransport,
     is_disabled,
-    require_client,
     send_all,
 )
 from dbt_ripple.rendering.output import answer, count, warn
@@ -125,7 +125,7 @@ def emit(
     With --follow dbt runs in this process, its output on stderr, and the exit code is dbt's: 0, or 1
     if a node failed. A collector that cannot be reached does not stop it.
     """
-    require_client()
+    require_extra("openlineage")
     _check_command(follow, static, command)
     disabled = output is None and is_disabled()
     if disabled:

@@ -6,14 +6,13 @@ text of an exception of the HTTP client (which quotes it), no answer of a server
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
-import sys
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from dbt_ripple.errors import RippleError
+from dbt_ripple.extras import require_extra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,12 +56,7 @@ def destination(service: str, environment: Mapping[str, str] = os.environ) -> In
     Raises:
         RippleError: a variable is missing, or is no address; ``requests`` is not installed.
     """
-    if importlib.util.find_spec("requests") is None:
-        raise RippleError(
-            "requests is not installed in this Python",
-            sys.prefix,
-            'run `pip install "dbt-ripple[send]"`',
-        )
+    require_extra("send")
     headers: dict[str, str] = {}
     key = ""
     if service == "pagerduty":

@@ -5,32 +5,25 @@ Its settings (``DATAHUB_GMS_URL``, ``DATAHUB_GMS_TOKEN``, ``~/.datahubenv``) mea
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import logging
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from dbt_ripple.errors import RippleError
+from dbt_ripple.extras import require_extra
 from dbt_ripple.secrets import scrub, scrub_value
 
 if TYPE_CHECKING:
     from dbt_ripple.datahub.proposals import Proposal
 
-INSTALL: Final = 'install it: pip install "acryl-datahub>=1.7,<2"'
 _AT_ONCE: Final = 100
 
 
 def require_client() -> None:
     """Refuse to go on where acryl-datahub is not installed; its telemetry is off in this process."""
-    try:
-        installed = importlib.util.find_spec("datahub.emitter") is not None
-    except ModuleNotFoundError:
-        installed = False
-    if not installed:
-        raise RippleError("acryl-datahub is not installed in this Python", sys.prefix, INSTALL)
+    require_extra("datahub")
     os.environ.setdefault("DATAHUB_TELEMETRY_ENABLED", "false")
 
 

@@ -116,8 +116,7 @@ class Dbt:
             raise RippleError(
                 "dbt is not installed in this Python",
                 sys.prefix,
-                "install it with your adapter, for example"
-                ' `pip install "dbt-core<1.12" "dbt-spark[session]"`',
+                "install it with the adapter of your warehouse: `pip install dbt-core dbt-ADAPTER`",
             ) from error
         # Spark's bars of stages, which it also sends into logs, if dbt is to start it.
         os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--conf {STAGE_BARS}=false pyspark-shell")

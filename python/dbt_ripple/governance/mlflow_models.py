@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from dbt_ripple.errors import RippleError
+from dbt_ripple.extras import require_extra
 from dbt_ripple.governance.asset_edits import Registration
 
 _ALIASES: Final = ("champion", "production", "prod")
@@ -52,12 +53,9 @@ def registrations_of(
     Raises:
         RippleError: mlflow is not installed, or the registry cannot be read.
     """
-    try:
-        from mlflow import MlflowClient  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise RippleError(
-            "mlflow is not installed", "--from-mlflow", "install the extra: dbt-ripple[mlflow]"
-        ) from None
+    require_extra("mlflow")
+    from mlflow import MlflowClient  # type: ignore[import-not-found,unused-ignore]
+
     try:
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         return list(_registrations(client, id_of, columns_of))

@@ -6,7 +6,6 @@ configuration mean what they mean everywhere. Nothing here reads them but to say
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import sys
@@ -15,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from dbt_ripple import __version__
 from dbt_ripple.errors import RippleError
+from dbt_ripple.extras import require_extra
 from dbt_ripple.secrets import scrub, scrub_value
 
 if TYPE_CHECKING:
@@ -25,18 +25,6 @@ if TYPE_CHECKING:
 
 PRODUCER: Final = f"pkg:pypi/dbt-ripple@{__version__}"
 """Who made an event, as the URI that OpenLineage asks for: a package URL."""
-
-INSTALL: Final = 'install it: pip install "openlineage-python>=1.54,<2"'
-
-
-def require_client() -> None:
-    """Refuse to go on where openlineage-python is not installed."""
-    try:
-        installed = importlib.util.find_spec("openlineage.client") is not None
-    except ModuleNotFoundError:
-        installed = False
-    if not installed:
-        raise RippleError("openlineage-python is not installed in this Python", sys.prefix, INSTALL)
 
 
 class Sender(Protocol):
@@ -136,7 +124,7 @@ def new_client() -> OpenLineageClient:
     Raises:
         RippleError: no transport is configured, or the configuration is wrong.
     """
-    require_client()
+    require_extra("openlineage")
     from openlineage.client import OpenLineageClient
 
     log = logging.getLogger("openlineage.client.client")

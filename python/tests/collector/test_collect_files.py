@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -145,7 +146,10 @@ def test_the_extra_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch)
     )
     code, out, err = command("--serve")
     assert (code, out) == (2, "")
-    assert 'uvicorn is not installed in this Python; run `pip install "dbt-ripple[collect]"`' in err
+    assert "uvicorn is not installed in this Python" in err
+    # Each part by its name: nobody has to publish this package, and anyone may take its name.
+    assert re.search(r'; run `pip install "jsonschema-rs\S+" .*"uvicorn\S+"`\n', err)
+    assert "dbt-ripple[" not in err
     assert err.count("\n") == 1
 
 
@@ -156,7 +160,7 @@ def test_the_extra_of_kafka_is_missing(command: Command, monkeypatch: pytest.Mon
     )
     code, out, err = command("--from-kafka", "t", "--brokers", "b:1")
     assert (code, out) == (2, "")
-    assert 'run `pip install "dbt-ripple[kafka]"`' in err
+    assert re.search(r'; run `pip install "confluent-kafka\S+"`\n', err)
 
 
 def test_nothing_else_imports_the_extra(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_what_is_said_of_a_dataset(
 
 def test_without_mlflow_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    with pytest.raises(RippleError, match="mlflow is not installed"):
+    with pytest.raises(RippleError, match="mlflow-skinny is not installed"):
         registrations_of("sqlite:///x.db", lambda name: None, lambda name: None)
 
 
