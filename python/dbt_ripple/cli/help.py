@@ -40,7 +40,8 @@ class Command(click.Command):
         """Write the command's own options, or all of them for ``--help-all``."""
         everything = ctx.meta.get(_ALL, False)
         rows: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
-        for param in self.get_params(ctx):
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        for param in options:
             row = param.get_help_record(ctx)
             if row is not None and not (everything and param.name == "help_all"):
                 rows[param.name in SHARED].append(row)
