@@ -48,7 +48,7 @@ def test_every_option_is_explained_once(name: str) -> None:
         assert len(explained.findall(full)) == 1, flag
         if option.name in SHARED:
             assert flag in of_all
-    assert short.startswith("  --")
+    assert short.startswith("  -")
     assert "--help-all" in short
     assert "--help-all" not in full
     assert short.count("\n") <= full.count("\n")
