@@ -80,7 +80,7 @@ golden: install  ## Record what a refactoring may not change: fingerprints, edge
 spark: install .cache/tpc/tpcds.json  ## The tests on a real Spark, a real metastore and a real dbt.
 	$(PYTEST) python/tests -m "spark and not matrix" $(TWO_AT_ONCE) $(TOOK)
 
-matrix: install  ## The oldest dbt, other table formats, a real Airflow, Spark and Kafka; writes docs/matrix.md.
+matrix: install  ## The oldest and the newest dbt, other table formats, a real Airflow, Spark and Kafka; writes docs/matrix.md.
 	$(BIN)/python python/tests/matrix.py $(TOOK)
 
 # The TPC queries come out of a wheel; their text is not ours and stays out of git.
