@@ -141,6 +141,15 @@ class Variables:
         return texts[0], texts[1]
 
 
+def state_of_parsing(folder: Path) -> bytes:
+    """What of a folder's partial_parse.msgpack tells of vars; empty without one."""
+    try:
+        content = (folder / _PARTIAL_PARSE).read_bytes()
+        return msgspec.msgpack.encode(msgspec.msgpack.decode(content, type=_PartialParse))
+    except (OSError, msgspec.DecodeError):
+        return b""
+
+
 class _FileVars(NamedTuple):
     """The vars and the macro order that a project file sets."""
 

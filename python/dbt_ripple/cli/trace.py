@@ -10,13 +10,13 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.complete_artifacts import open_complete, partial_option
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
     open_joined,
-    open_target,
     other_projects_option,
     project_options,
 )
@@ -64,6 +64,7 @@ Examples:
 @format_option(
     "tree", "text", "json", "mermaid", "markdown", help="Output format; text is the same as tree."
 )
+@partial_option
 @analysis_options
 @project_options
 def trace(
@@ -96,7 +97,8 @@ def trace(
     from dbt_ripple.artifacts.node_selection import named, named_in_any
 
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+        folder = artifacts_folder(project_dir, target_path)
+        target = open_complete(folder, cache, threads, project_dir=project_dir, tests=include_tests)
         project, whose = target.project, {}
         joined = open_joined(target, others, cache, threads)
         typed = as_typed(node, project_dir)

@@ -19,6 +19,12 @@ def warn(message: str) -> None:
         complain(message)
 
 
+def detail(message: str) -> None:
+    """Say on stderr how an answer came about; only with ``--verbose``."""
+    if terminal.is_verbose():
+        warn(message)
+
+
 def complain(message: str) -> None:
     """Say on stderr what went wrong, in one line, whatever names are in it."""
     terminal.clear()
