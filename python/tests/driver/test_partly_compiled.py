@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_run_tests import ripple
+from test_run_tests import DOUBLED, ripple
 from tiny_project import dbt, write
 
 pytestmark = pytest.mark.slow
@@ -94,6 +96,48 @@ def test_what_dbt_compiles_now_is_not_taken_for_an_older_manifest(
     code, out, err = asked(*TRACE)
     assert (code, out) == (2, "")
     assert "stg_orders is not as it was then" in err
+
+
+def test_an_edit_that_dbt_has_not_seen_is_parsed_and_compiled(tiny: Path, asked: Ripple) -> None:
+    assert dbt(tiny, "build", "--target", "prod")
+    write(tiny, {"models/stg_orders.sql": DOUBLED})
+    long_ago = tiny / "models" / "stg_orders.sql"
+    os.utime(long_ago, (1, 1))  # as an archive or a sync leaves it: no clock tells
+    select = ("select", "--state", "../state", "--format", "json")
+    code, out, err = asked(*select)
+    assert code == 0, err
+    answer = json.loads(out)
+    assert dbt(tiny, "compile", "--target", "prod")
+    assert json.loads(asked(*select)[1])["tests"] == answer["tests"] != []
+    long_ago.write_text(long_ago.read_text() + " -- again")
+    (tiny / "profiles.yml").write_text(NO_PROFILE)
+    code, out, err = asked(*select)
+    assert (code, out) == (2, "")
+    assert "stg_orders.sql is not as dbt has read it, and dbt cannot parse it here" in err
+
+
+def test_a_checkout_younger_than_its_artifacts_is_no_edit(tiny: Path, asked: Ripple) -> None:
+    shutil.copytree(tiny.parent / "state", tiny / "target", dirs_exist_ok=True)
+    (tiny / "profiles.yml").write_text(NO_PROFILE)
+    later = time.time() + 3600
+    for file in tiny.rglob("*.*"):
+        os.utime(file, (later, later))
+    code, out, err = asked("select", "--state", "../state")
+    assert (code, out.startswith("nothing changed")) == (0, True), err
+    # Each kind of file counts, by what dbt keeps of it.
+    for name in (
+        "models/models.yml",
+        "dbt_project.yml",
+        "macros/macros.sql",
+        "seeds/raw_orders.csv",
+    ):
+        file = tiny / name
+        kept = file.read_text()
+        file.write_text(kept + "\n# another line\n")
+        code, out, err = asked("select", "--state", "../state")
+        assert (code, out) == (2, ""), name
+        assert f"{name} is not as dbt has read it" in err
+        file.write_text(kept)
 
 
 def _answer(ran: tuple[int, str, str]) -> tuple[int, str]:
