@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -87,6 +88,9 @@ def test_of_a_head_that_was_only_parsed_what_is_the_same_is_taken_over(sides: Si
 def test_a_head_that_is_older_than_its_files_is_refused(sides: Sides) -> None:
     folder = sides.shell.folder
     shutil.copytree(PROJECT, folder, dirs_exist_ok=True)
+    manifest = json.loads((folder / "target" / "manifest.json").read_text())
+    python = manifest["nodes"]["model.shop.py_model"]  # the project's file was formatted since
+    (folder / python["original_file_path"]).write_text(python["raw_code"])
     later = time.time() + 3600
     model = folder / "models" / "stg_orders.sql"
     for file in folder.rglob("*.*"):
