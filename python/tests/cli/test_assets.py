@@ -446,3 +446,37 @@ def test_completion_knows_them(declared: Shell) -> None:
     assert "stg_orders" in completed("stg")
     (declared.folder / FILE).write_text("assets: [")
     assert completed("stg_o") == ["stg_orders"]
+
+
+def test_a_job_and_the_table_it_writes_are_told_apart(shell: Shell) -> None:
+    (shell.folder / FILE).write_text("assets: []\n")
+    for sql in (
+        "create table orders_clean as select order_id, amount from stg_orders",
+        "create table daily as select sum(amount) as total from orders_clean",
+    ):
+        assert shell("capture", "--sql", sql).code == 0
+    for command in (
+        ("impact", "orders_clean", "--drop", "amount"),
+        ("trace", "orders_clean.amount"),
+    ):
+        error = shell.refused(*command)
+        assert "2 nodes have this name: job:orders_clean, table:orders_clean" in error
+    # Whichever is meant: what is listed as breaking decides, and a column that only its readers name is one.
+    for name in ("job:orders_clean", "table:orders_clean"):
+        done = shell("impact", name, "--drop", "amount", "--format", "json")
+        severities = {a["severity"] for a in done.json["affected_assets"]}
+        assert "breaking" in severities
+        assert (done.code, done.json["decision"]) == (1, "BLOCKED"), name
+    assert shell("impact", "table:orders_clean", "--drop", "order_id").code == 0
+
+
+def test_a_column_of_which_only_readers_know_can_be_asked_about(shell: Shell) -> None:
+    (shell.folder / FILE).write_text(
+        "assets:\n  - id: table:customers_clean\n  - id: job:churn\n"
+        "    sql: select customer_id, count(*) as n from customers_clean group by 1\n"
+    )
+    done = shell("impact", "table:customers_clean", "--rename", "customer_id:id")
+    assert (done.code, done.out.split()[0]) == (1, "BLOCKED")
+    assert "has no column 'country'" in shell.refused(
+        "impact", "table:customers_clean", "--drop", "country"
+    )
