@@ -395,7 +395,7 @@ def _sorted(value: Any) -> Any:
 
 def _parsed(text: str | None) -> dict[str, Any] | None:
     try:
-        content = parse_yaml(text or "", "")
+        content = parse_yaml(text or "", "", as_dbt=True)
     except RippleError:
         return None
     return content if isinstance(content, dict) else None
