@@ -70,10 +70,9 @@ class Dataset:
 
     @classmethod
     def of(cls, dataset: Dataset | str) -> Dataset:
-        """A dataset as it is written: a URL, an absolute path, the id of an asset (``table:raw_events``), or a
-        name in the job's namespace.
+        """A dataset as it is written: a URL, an absolute path, an asset's id, or a name in the job's namespace.
 
-        An id means what it means in ripple_assets.yml: its type is the namespace, as in `emit --static`.
+        The id (``table:raw_events``) means what it means in ripple_assets.yml.
 
         Example:
             >>> Dataset.of("s3://lake/silver/orders").name, Dataset.of("silver.orders").name

@@ -146,8 +146,8 @@ def test_an_incident_names_the_dags_and_their_runs(declared: Shell) -> None:
     document = valid("incident", declared("incident", "stg_orders.amount", "--format", "json").json)
     (job,) = [job for job in document["jobs"] if job["name"] == "load_orders"]
     assert (job["asset_type"], job["status"], job["owner"]) == ("dag", None, "data@shop.example")
-    # Above it, and an exposure that says it is a DAG below it.
-    assert document["containment"]["dags"] == ["load_orders", "daily_revenue_report"]
+    # An exposure below that says it is a DAG; to pause who loads what is above it mends nothing.
+    assert document["containment"]["dags"] == ["daily_revenue_report"]
     assert "sales" in [asset["name"] for asset in document["impacted"]]
     events = declared.folder / "events.ndjson"
     events.write_text("".join(f"{json.dumps(ended(*end))}\n" for end in RUNS))
@@ -167,6 +167,19 @@ RUNS = [
     ("COMPLETE", "2026-11-19T01:00:00Z", "0190a1b2-0000-7000-8000-000000000001"),
     ("FAIL", "2026-11-20T01:00:00Z", "0190a1b2-0000-7000-8000-000000000002"),
 ]
+
+
+def test_an_incident_says_what_is_read_and_what_is_affected(shell: Shell) -> None:
+    (shell.folder / FILE).write_text(
+        "assets:\n  - id: table:scores\n  - id: airflow:score\n"
+        "    sql: create table scores as select sum(amount) as total from stg_orders\n"
+        "  - id: airflow:publish\n    reads: [{node: 'table:scores', columns: [total]}]\n"
+    )
+    lines = [line.strip() for line in shell("incident", "stg_orders.amount").out.splitlines()]
+    assert "score [dag]  reads amount  (no owner)" in lines  # total is what it writes
+    assert "scores [table]  affected: total  (no owner)" in lines
+    assert "publish [dag]  reads total  (no owner)" in lines
+    assert "DAGs to pause: score, publish" in shell("incident", "table:scores.total").out
 
 
 def ended(kind: str, at: str, run: str) -> dict[str, Any]:
