@@ -151,7 +151,10 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, _Items
     tests = (*selection.tests, *selection.proven, *selection.blocked, *selection.broken)
     touched = {*selection.models, *selection.unit_tests, *(test.unique_id for test in tests)}
     unread = [o for o in selection.opaque if o.unique_id in touched]  # the answer rests on no other
-    yield "not analysed", [(name(o.unique_id), o.reason.message) for o in unread]
+    yield (
+        "not analysed, so each counts as depending on all that it reads",
+        [(name(o.unique_id), o.reason.message) for o in unread],
+    )
 
 
 def _cause(test: BlockedTest) -> str:

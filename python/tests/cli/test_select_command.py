@@ -45,7 +45,7 @@ def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
         "orders_snapshot\n"
         "unit tests: amounts_are_summed\n"
         "exposures: daily_revenue_report\n"
-        "not analysed:\n"
+        "not analysed, so each counts as depending on all that it reads:\n"
         "  py_model: a Python model\n"
     )
     markdown = sides("select", "--no-facts", "--format", "markdown").out
@@ -284,4 +284,7 @@ def test_a_long_list_is_counted_and_nothing_untouched_is_listed() -> None:
     (built,) = (line for line in lines if line.startswith("to build"))
     assert built.count("model.shop.") == 25
     assert built.endswith(" and 114 more (--output names has them all)")
-    assert lines[-2:] == ["not analysed:", "  model.shop.m1: a Python model"]
+    assert lines[-2:] == [
+        "not analysed, so each counts as depending on all that it reads:",
+        "  model.shop.m1: a Python model",
+    ]
