@@ -56,7 +56,7 @@ def parse_yaml(text: str, where: str, *, as_dbt: bool = False) -> Any:
     from ruamel.yaml.error import YAMLError
 
     of_dbt = _yaml_of_dbt() if as_dbt else None
-    unreadable = YAMLError if of_dbt is None else of_dbt.YAMLError
+    unreadable: type[Exception] = YAMLError if of_dbt is None else of_dbt.YAMLError
     try:
         if of_dbt is not None:
             loader = getattr(of_dbt, "CSafeLoader", of_dbt.SafeLoader)

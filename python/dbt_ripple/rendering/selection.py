@@ -148,8 +148,9 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, _Items
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
     yield "exposures", [(name(u), "") for u in selection.exposures]
     yield "assets", [(name(u), "") for u in selection.assets or ()]
-    tests = (*selection.tests, *selection.proven, *selection.blocked, *selection.broken)
-    touched = {*selection.models, *selection.unit_tests, *(test.unique_id for test in tests)}
+    touched = {*selection.models, *selection.unit_tests}
+    for items in (selection.tests, selection.proven, selection.blocked, selection.broken):
+        touched.update(item.unique_id for item in items)
     unread = [o for o in selection.opaque if o.unique_id in touched]  # the answer rests on no other
     yield (
         "not analysed, so each counts as depending on all that it reads",
