@@ -173,6 +173,9 @@ def impact(
     decision = _decision(consequences, broken)
     advice = _advice(question, consequences, broken)
     affected, promised = consequences.affected, consequences.promised
+    if broken_tests and not counted(affected):  # no asset reads it, and yet it cannot just go
+        nodes = {**consequences.elsewhere.nodes, **consequences.project.nodes}
+        advice = f"Edit the tests with it: {listed([nodes[t].display_name for t in broken_tests])}."
     if announced is None:
         waits = in_grace(consequences.node, day) if whole is not None else []
         if waits:

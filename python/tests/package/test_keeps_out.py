@@ -89,7 +89,11 @@ def test_what_others_read_is_built_in_every_run(duck: Path) -> None:
     (duck / "models" / "theirs.sql").write_text(
         "select * from {{ ref('dbt_ripple', 'dim_columns') }}"
     )
-    built = {name for name, output in ours(dbt(duck, "run")).items() if output != "SKIPPED, dbt-ripple build makes it"}
+    built = {
+        name
+        for name, output in ours(dbt(duck, "run")).items()
+        if output != "SKIPPED, dbt-ripple build makes it"
+    }
     assert built == {"dim_columns", "dim_nodes", "dim_snapshots"}
     assert rows(duck, "select * from dev.theirs") == []
 
@@ -100,7 +104,10 @@ def test_a_rule_that_is_named_is_asked_in_every_run(duck: Path) -> None:
     dbt(duck, "run", *ASKED)
     loaded(duck, shop("amount", NOON), "one")
     output = ours(dbt(duck, "build"))
-    assert "SKIPPED, dbt-ripple build makes it" not in (output["owner_missing"], output["dim_nodes"])
+    assert "SKIPPED, dbt-ripple build makes it" not in (
+        output["owner_missing"],
+        output["dim_nodes"],
+    )
     assert output["dim_columns"] == "SKIPPED, dbt-ripple build makes it"
     # `model.p.stg` and its source have no owner: the test of the rule fails, though nobody selected it.
     assert rows(duck, "select count(*) from dev_ripple.owner_missing") == [(2,)]
