@@ -3,6 +3,6 @@
     {%- if dbt_ripple.is_built_now(model.unique_id) -%}
         {{- return(dbt_ripple.built_by_dbt('table')) -}}
     {%- endif -%}
-    {%- do store_raw_result('main', message='LEFT AS IT IS', code=none, rows_affected=none) -%}
+    {%- do store_raw_result('main', message='SKIPPED, dbt-ripple build makes it', code=none, rows_affected=none) -%}
     {{- return({'relations': []}) -}}
 {% endmaterialization %}

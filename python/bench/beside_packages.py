@@ -1,13 +1,17 @@
 """The same edits of public projects, alone and beside the packages that shops have: the same tests.
 
     python python/bench/beside_packages.py CLONES WORK [--project NAME] [--beside NAME] [--edit TEXT]
-        [--mode state|base-ref] [--built]
+        [--mode state|base-ref] [--built] [--week]
 
 CLONES is a folder with clones of the projects and packages (see `real_projects`); WORK is where they
 are put up, outside of this repository. Each edit is made in each project, alone and with each package
 and its hooks, and `select` asked in both modes. It prints a row for each edit: how many of the
 project's own tests were selected alone, and beside each package ``same``, or what is different. It
 exits with 1 where an answer beside a package differs from the answer alone, or has a note about hooks.
+
+With --week the projects stand alone, the edits are the twelve of somebody's first week (some of them
+break a reader), and head is as `dbt parse` leaves it. It exits with 1 where a run has more than one note, or
+the modes select other tests.
 """
 
 from __future__ import annotations
@@ -151,6 +155,40 @@ SHOPS: Final = {
 }  # fmt: skip
 
 
+def _begins(of: list[Edit], beginning: str) -> Edit:
+    return next(edit for edit in of if edit.what.startswith(beginning))
+
+
+def _unit_test(model: str, given: str, row: str, expected: str) -> Edit:
+    text = (
+        f"unit_tests:\n  - name: cents\n    model: {model}\n    given:\n      - input: {given}\n"
+        f"        rows: [{row}]\n    expect:\n      rows: [{expected}]\n"
+    )
+    return Edit("a unit test", {"models/staging/unit_tests.yml": text})
+
+
+WEEK: Final = {
+    "jaffle-shop": [
+        *(_begins(SHOP, b) for b in ("rename", "drop", "add a model", "add a filter")),
+        *(_begins(_SHOP, b) for b in ("a value of a seed", "a new test", "a description")),
+        *(_begins(_SHOP, b) for b in ("a macro", "another default of a var")),
+        Edit("a materialization", {"models/staging/stg_products.sql": [("with\n", "{{ config(materialized='table') }}\nwith\n")]}),
+        _begins(SHOP, "rename a header of a seed that a source is read from"),
+        _unit_test("stg_products", "source('ecom', 'raw_products')", "{sku: a, price: 100}", "{product_id: a, product_price: 1}"),
+    ],
+    "jaffle_shop_duckdb": [
+        *(_begins(CLASSIC, b) for b in ("rename", "drop stg_payments", "add a model", "add a filter")),
+        *(_begins(_CLASSIC, b) for b in ("a value of a seed", "a new test", "a description")),
+        *(_begins(_CLASSIC, b) for b in ("a macro", "another default of a var")),
+        Edit("a materialization", {"models/staging/stg_orders.sql": [("with source", "{{ config(materialized='table') }}\nwith source")]}),
+        Edit("a column renamed at its source", {"seeds/raw_orders.csv": [("user_id", "customer")]}),
+        _unit_test("stg_payments", "ref('raw_payments')", "{id: 1, amount: 100}", "{payment_id: 1, amount: 1}"),
+    ],
+}  # fmt: skip
+"""Rename with readers, drop, new model, filter, seed value, test, description, macro, var,
+materialization, source column, unit test."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What `select` says of the project's own tests.
@@ -159,12 +197,14 @@ class Answer:
         tests: unique_ids of the selected ones.
         notes: those that are about hooks.
         seconds: of `select` alone.
+        said: every line on stderr.
         failed: the last line of what went wrong instead.
     """
 
     tests: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    said: tuple[str, ...] = ()
     failed: str = ""
 
     def beside(self, alone: Answer) -> str:
@@ -180,9 +220,12 @@ class Answer:
 class Checkout:
     """One project, put up with what it is beside."""
 
-    def __init__(self, name: str, beside: str, clones: Path, work: Path, *, built: bool) -> None:
+    def __init__(
+        self, name: str, beside: str, clones: Path, work: Path, *, built: bool, parsed: bool = False
+    ) -> None:
         shop = SHOPS[name]
         self.name = name
+        self._head = "parse" if parsed else "compile"
         self.folder = put_up(_real(name, beside), clones, work, sys.executable)
         self.dbt("git", "checkout", "--quiet", ".")
         make(shop.base, self.folder)
@@ -217,7 +260,7 @@ class Checkout:
 
     def _answer(self, mode: str) -> Answer:
         if mode == "state":
-            self.dbt(self.program, "compile", "--quiet", "--target-path", "target/head")
+            self.dbt(self.program, self._head, "--quiet", "--target-path", "target/head")
             arguments = ["--state", "target/base", "--target-path", "target/head"]
         else:
             arguments = ["--base-ref", "HEAD"]
@@ -228,7 +271,8 @@ class Checkout:
             t["unique_id"] for t in said["tests"] if t["unique_id"].split(".")[1] in OWN_NAMES
         )
         notes = tuple(n["code"] for n in said["notes_coded"] if _OF_HOOKS.search(n["code"]))
-        return Answer(own, notes, time.perf_counter() - start)
+        said_besides = tuple(filter(None, done.stderr.splitlines()))
+        return Answer(own, notes, time.perf_counter() - start, said_besides)
 
 
 _OF_HOOKS: Final = re.compile("hook|may_write")
@@ -265,6 +309,24 @@ def _real(name: str, beside: str) -> RealProject:
     )
 
 
+def week(names: list[str], only: str, clones: Path, work: Path) -> int:
+    """Make the edits of a week, and print how many tests and notes each mode has."""
+    wrong = 0
+    for name in names:
+        checkout = Checkout(name, ALONE, clones, work, built=True, parsed=True)
+        print(f"\n| {name} | tests | notes | |\n| --- | --- | --- | --- |")
+        for edit in (e for e in WEEK[name] if only in e.what):
+            answers = [*checkout.answers(edit, [*MODES])]
+            state, ref = answers
+            bad = [f"failed: {a.failed}" for a in answers if a.failed]
+            bad += ["other tests"] * (state.tests != ref.tests)
+            bad += [line for a in answers if len(a.said) > 1 for line in a.said]
+            wrong += bool(bad)
+            notes = " / ".join(str(len(a.said)) for a in answers)
+            print(f"| {edit.what} | {len(ref.tests)} | {notes} | {'; '.join(bad)} |", flush=True)
+    return 1 if wrong else 0
+
+
 def main() -> int:
     """Compare, and print the table."""
     parser = argparse.ArgumentParser(
@@ -277,10 +339,13 @@ def main() -> int:
     parser.add_argument("--edit", help="only edits with this in their name")
     parser.add_argument("--mode", choices=MODES, action="append")
     parser.add_argument("--built", action="store_true", help="build base first, not only its seeds")
+    parser.add_argument("--week", action="store_true", help="the edits of a first week, alone")
     given = parser.parse_args()
     os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
     clones, work = given.clones.resolve(), given.work.resolve()
     modes = given.mode or [*MODES]
+    if given.week:
+        return week(given.project or [*SHOPS], given.edit or "", clones, work)
     wrong = 0
     for name in given.project or SHOPS:
         edits = [e for e in SHOPS[name].edits if not given.edit or given.edit in e.what]

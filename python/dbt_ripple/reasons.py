@@ -95,7 +95,7 @@ class Code(StrEnum):
     NO_QUERY_BUT_A_STATEMENT = "no_query_but_a_statement", "statement {statement} is not a query"
     NESTED_TOO_DEEP = "nested_too_deep", "nested deeper than {levels} levels"
     CANNOT_PARSE = "cannot_parse", "cannot parse: {error}"
-    WORDS_DROPPED = "words_dropped", "sqlglot drops {words:`}"
+    WORDS_DROPPED = "words_dropped", "what {words:`} means there is not known here"
     UNSUPPORTED_SQL = "unsupported_sql", "{construct}"
     DEFECT = "defect", "a defect of dbt_ripple, please report it: {error}"
 

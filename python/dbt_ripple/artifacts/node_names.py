@@ -68,7 +68,7 @@ class NodeFinder:
             name, column = text, None
             while name:
                 if unique_ids := index.get(fold(name)):
-                    return self._project.nodes[_only(unique_ids, text)], column
+                    return _only(self._project, unique_ids, text), column
                 name, _, last = name.rpartition(".")
                 column = last if column is None else f"{last}.{column}"
         raise _unknown(self._project, text)
@@ -113,9 +113,12 @@ def _names(node: Node) -> Iterator[str]:
 
 
 def _other_names(node: Node) -> Iterator[str]:
-    """Semantic models and the like, which are often named after the model they stand on."""
-    is_other = node.resource_type in _SELDOM_MEANT and node.resource_type != "dataset"
-    return _spelled(node) if is_other else iter(())
+    """Semantic models and the like, which are often named after the model they stand on.
+
+    A job is often named after the table it writes, and either may be meant.
+    """
+    if node.resource_type in _SELDOM_MEANT:
+        yield from (node.name,) if node.resource_type == "dataset" else _spelled(node)
 
 
 def _as_assets(node: Node) -> Iterator[str]:
@@ -171,14 +174,21 @@ def _files(node: Node) -> Iterator[str]:
         yield path.rpartition("/")[2]
 
 
-def _only(unique_ids: list[str], text: str) -> str:
-    if len(unique_ids) > 1:
+def _only(project: Project, unique_ids: list[str], text: str) -> Node:
+    nodes = [project.nodes[unique_id] for unique_id in unique_ids]
+    if len(nodes) > 1:
+        names = sorted(_own_name(node) for node in nodes)
         raise RippleError(
-            f"{len(unique_ids)} nodes have this name: {', '.join(sorted(unique_ids))}",
-            text,
-            "name one by its id",
+            f"{len(nodes)} nodes have this name: {', '.join(names)}", text, "name one by its id"
         )
-    return unique_ids[0]
+    return nodes[0]
+
+
+def _own_name(node: Node) -> str:
+    """What names this node and no other."""
+    if node.resource_type == "dataset":
+        return f"table:{node.name}"
+    return node.label if node.resource_type == "asset" and node.label else node.unique_id
 
 
 def _unknown(project: Project, text: str) -> RippleError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +16,12 @@ MOST_VALUES: Final = 1_000_000
 """Values with all aliases written out: ten levels of ten aliases are ten thousand million."""
 
 
-def read_yaml(file: Path, *, inside: Path | None = None) -> Any:
+def read_yaml(file: Path, *, inside: Path | None = None, as_dbt: bool = False) -> Any:
     """What a YAML file says.
 
     Args:
         file: the file.
+        as_dbt: as for `parse_yaml`.
         inside: the folder that it has to be in, also where a link leads.
 
     Raises:
@@ -33,11 +36,18 @@ def read_yaml(file: Path, *, inside: Path | None = None) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         message = " ".join(str(error).split())
         raise RippleError(f"cannot be read: {message}", str(file), "correct it as YAML") from None
-    return parse_yaml(text, str(file))
+    return parse_yaml(text, str(file), as_dbt=as_dbt)
 
 
-def parse_yaml(text: str, where: str) -> Any:
+def parse_yaml(text: str, where: str, *, as_dbt: bool = False) -> Any:
     """What a text of YAML says.
+
+    Args:
+        text: the text.
+        where: what an error names.
+        as_dbt: whether it is read as dbt reads its own files: by YAML 1.1, where ``yes`` is true and
+            012 is ten, and of a key that is there twice the last counts. Else that is an error, as it is
+            where dbt is not installed.
 
     Raises:
         RippleError: it is no YAML, or too deep or too large with all of its aliases.
@@ -45,11 +55,25 @@ def parse_yaml(text: str, where: str) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
+    of_dbt = _yaml_of_dbt() if as_dbt else None
+    unreadable: type[Exception] = YAMLError if of_dbt is None else of_dbt.YAMLError
     try:
+        if of_dbt is not None:
+            loader = getattr(of_dbt, "CSafeLoader", of_dbt.SafeLoader)
+            _check_events(of_dbt.parse(text, loader), where)
+            return of_dbt.load(text, loader)
         check_bounds(text, where)
         return YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, ValueError, OverflowError, RecursionError) as error:
+    except (unreadable, ValueError, OverflowError, RecursionError) as error:
         raise RippleError(_problem(error), where, "correct it as YAML") from None
+
+
+def _yaml_of_dbt() -> Any:
+    """The package by which dbt reads YAML; None where dbt is not installed."""
+    try:
+        return importlib.import_module("yaml")
+    except ImportError:
+        return None
 
 
 def _problem(error: Exception) -> str:
@@ -68,28 +92,28 @@ def check_bounds(text: str, where: str) -> None:
         YAMLError: it is no YAML.
     """
     from ruamel.yaml import YAML
-    from ruamel.yaml.events import (
-        AliasEvent,
-        CollectionEndEvent,
-        CollectionStartEvent,
-        ScalarEvent,
-    )
 
+    _check_events(YAML(typ="safe", pure=True).parse(text), where)
+
+
+def _check_events(events: Iterable[Any], where: str) -> None:
+    """The same of the events of either reader, whose classes have the same names."""
     sizes: dict[str, int] = {}
     open_: list[tuple[str | None, int]] = []
     size = 0
-    for event in YAML(typ="safe", pure=True).parse(text):
-        if isinstance(event, ScalarEvent):
+    for event in events:
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
             size += 1
             if event.anchor:
                 sizes[event.anchor] = 1
-        elif isinstance(event, AliasEvent):
+        elif kind == "AliasEvent":
             # One within what it means has no end: whoever walks it is stopped by its depth.
             size += sizes.get(event.anchor, MOST_VALUES)
-        elif isinstance(event, CollectionStartEvent):
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             open_.append((event.anchor, size))
             size += 1
-        elif isinstance(event, CollectionEndEvent):
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             anchor, before = open_.pop()
             if anchor:
                 sizes[anchor] = size - before

@@ -55,8 +55,72 @@ class _ManifestVars(msgspec.Struct):
     nodes: dict[str, _Parsed] = {}
 
 
+class _ParsedFile(msgspec.Struct):
+    checksum: _Hash = msgspec.field(default_factory=_Hash)
+
+
 class _PartialParse(_ManifestVars):
     state_check: _StateCheck = msgspec.field(default_factory=_StateCheck)
+    files: dict[str, _ParsedFile] = {}
+
+
+_OF_NODES: Final = (".sql", ".py", ".csv")
+_READ: Final = (*_OF_NODES, ".yml", ".yaml")
+
+
+class FileSeen(NamedTuple):
+    """A file as dbt has read it, by what it keeps of it: nothing, where it has neither of these.
+
+    Attributes:
+        digest: of all of it, without the space around it.
+        texts: parts of it, where there is no digest.
+    """
+
+    digest: str = ""
+    texts: tuple[str, ...] = ()
+
+    def holds(self, content: bytes) -> bool:
+        """Whether the file has this content, as far as is known."""
+        if self.digest:
+            digests = (hashlib.sha256(text).hexdigest() for text in (content.strip(), content))
+            return self.digest in digests
+        text = " ".join(content.decode("utf-8", "replace").split())
+        return all(" ".join(part.split()) in text for part in self.texts)
+
+
+def files_seen(project: Project) -> dict[str, FileSeen]:
+    """The project's own files as dbt has read them, by their paths; nothing is said of others.
+
+    Of each file if partial_parse.msgpack is the manifest's, else of those of nodes and macros.
+    """
+    parsing = _Side(project).parsing
+    seen: dict[str, FileSeen] = {}
+    for node in project.nodes.values():
+        if node.package_name == project.name and node.original_file_path.endswith(_OF_NODES):
+            checksum = node.checksum
+            kind, digest = (
+                (checksum.get("name"), checksum.get("checksum"))
+                if isinstance(checksum, dict)
+                else ("sha256", checksum)
+            )
+            known = kind == "sha256" and digest
+            path = node.original_file_path.replace("\\", "/")
+            if known or path not in seen:
+                seen[path] = FileSeen(str(digest) if known else "")
+    for macro in project.macros.values():
+        path = macro.original_file_path.replace("\\", "/")
+        if macro.package_name == project.name and path and not seen.get(path, FileSeen()).digest:
+            texts = seen.get(path, FileSeen()).texts
+            seen[path] = FileSeen(texts=(*texts, macro.macro_sql))
+    own = f"{project.name}://"
+    for name, file in parsing.files.items():
+        path = name.removeprefix(own).replace("\\", "/")
+        if name.startswith(own) and path.endswith(_READ) and file.checksum.name == "sha256":
+            seen[path] = FileSeen(file.checksum.checksum)
+    digest = parsing.state_check.project_hashes.get(project.name or "")
+    if digest is not None and digest.checksum:
+        seen[_FILE] = FileSeen(digest.checksum)
+    return seen
 
 
 class Variables:
@@ -141,6 +205,15 @@ class Variables:
         return texts[0], texts[1]
 
 
+def state_of_parsing(folder: Path) -> bytes:
+    """What of a folder's partial_parse.msgpack tells of vars; empty without one."""
+    try:
+        content = (folder / _PARTIAL_PARSE).read_bytes()
+        return msgspec.msgpack.encode(msgspec.msgpack.decode(content, type=_PartialParse))
+    except (OSError, msgspec.DecodeError):
+        return b""
+
+
 class _FileVars(NamedTuple):
     """The vars and the macro order that a project file sets."""
 
@@ -218,7 +291,12 @@ class _Side:
 
     @cached_property
     def state_check(self) -> _StateCheck:
-        """What dbt knows its parsing by; empty where it is not known to be the manifest's.
+        """What dbt knows its parsing by; empty where it is not known to be the manifest's."""
+        return self.parsing.state_check
+
+    @cached_property
+    def parsing(self) -> _PartialParse:
+        """What partial_parse.msgpack says; empty where it is not known to be the manifest's.
 
         A command for which nothing has changed does not parse again, and leaves the file alone. One
         for which a project file, a var or the target has, parses every node again.
@@ -231,15 +309,15 @@ class _Side:
                 content = (folder / "manifest.json").read_bytes()
                 there = msgspec.json.decode(content, type=_ManifestVars)
                 if there.metadata.invocation_id != self.project.metadata.invocation_id:
-                    return _StateCheck()  # of a command that has run since the project was read
+                    return _PartialParse()  # of a command that has run since the project was read
                 nodes = there.nodes
                 if not nodes or any(
                     partial_parse.nodes.get(u) != node for u, node in nodes.items()
                 ):
-                    return _StateCheck()
+                    return _PartialParse()
         except (OSError, msgspec.DecodeError):
-            return _StateCheck()
-        return partial_parse.state_check
+            return _PartialParse()
+        return partial_parse
 
     def digest(self, package: str) -> tuple[str, str] | None:
         """The digest of a package's project file, and its kind."""
@@ -317,7 +395,7 @@ def _sorted(value: Any) -> Any:
 
 def _parsed(text: str | None) -> dict[str, Any] | None:
     try:
-        content = parse_yaml(text or "", "")
+        content = parse_yaml(text or "", "", as_dbt=True)
     except RippleError:
         return None
     return content if isinstance(content, dict) else None

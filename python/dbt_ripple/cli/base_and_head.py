@@ -7,9 +7,9 @@ helps.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,11 @@ from dbt_ripple.cli.dbt_options import connection_options
 from dbt_ripple.cli.options import learn_secrets_of, open_target, written_by_hooks
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
-from dbt_ripple.rendering.output import count, warn
+from dbt_ripple.rendering.output import count, detail, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.changes import Comparison
-    from dbt_ripple.changes.compiled_sql_reuse import ReusedSql
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target_folder import TargetFolder
 
@@ -133,13 +132,19 @@ def open_sides(
         RippleError: as `load_sides`, `dbt_runner.base_ref.both_sides` and `read_assets`.
     """
     if base_ref is None:
+        from dbt_ripple.dbt_runner.invoke import temporary_folder
+
         compile_others = partial(
             _compile_rest, project_dir, options, state, cache, or_count=or_count
         )
-        base, head = load_sides(project_dir, target_path, state, cache, threads, compile_others)
-        folder = None if state is None else state_folder(project_dir, state)
-        base.project_dir = folder
-        yield base, with_declared(base, head, project_dir, assets, folder, None)
+        with temporary_folder() as temporary:
+            parse_anew = partial(_parsed_anew, project_dir, options, cache, temporary)
+            base, head = load_sides(
+                project_dir, target_path, state, cache, threads, compile_others, parse_anew
+            )
+            folder = None if state is None else state_folder(project_dir, state)
+            base.project_dir = folder
+            yield base, with_declared(base, head, project_dir, assets, folder, None)
         return
     from dbt_ripple.dbt_runner.base_ref import both_sides
     from dbt_ripple.graph.target_folder import TargetFolder
@@ -150,7 +155,9 @@ def open_sides(
             learn_secrets_of(side)
         for note in sides.notes:
             warn(note)
-        _report_reused(sides.taken, base_ref, sides.head)
+        detail(
+            f"{count(len(sides.taken.taken), 'node')} compiled as for {base_ref}: nothing differs"
+        )
         writes = written_by_hooks(project_dir)
         base, head = (
             TargetFolder.of(side.having(hook_writes=writes), cache, processes=threads)
@@ -202,7 +209,7 @@ def _compile_rest(
 
     assert state is not None
     project_dir = project_dir.resolve()
-    uncompiled = [node.unique_id for node in head.uncompiled()]
+    uncompiled = head.uncompiled()
     unanswered = Unanswered()
     with temporary_folder() as folder:
         try:
@@ -210,16 +217,24 @@ def _compile_rest(
             parsed = ParsedBefore(project_dir, options, Path(head.target_path), cache)
             folder_of_base = state_folder(project_dir, state)
             compiled = compile_against(
-                base, head, uncompiled, dbt, folder_of_base, parsed, unanswered
+                base,
+                head,
+                [n.unique_id for n in uncompiled],
+                dbt,
+                folder_of_base,
+                parsed,
+                unanswered,
             )
             if unanswered.note:
                 warn(unanswered.note)
             return compiled
         except RippleError as error:
             if or_count:
+                one = len(uncompiled) == 1
                 warn(
-                    f"{count(len(uncompiled), 'node')} of head {'is' if len(uncompiled) == 1 else 'are'} not "
-                    f"compiled, and dbt could not compile here: {error.what} ({error.where})"
+                    f"{count(len(uncompiled), 'node')} of head {'is' if one else 'are'} not compiled, and dbt "
+                    f"cannot compile here ({error.what}): {'it counts' if one else 'they count'} as changed; "
+                    f"compile by {_compiles(uncompiled)}"
                 )
                 return None
             raise RippleError(
@@ -230,34 +245,45 @@ def _compile_rest(
             ) from error
 
 
+def _parsed_anew(
+    project_dir: Path, options: DbtOptions, cache: Cache | None, folder: Path, target: Path
+) -> Path:
+    """A folder with the project's artifacts as its files are now, parsed and not compiled.
+
+    What the catalog of ``target`` lists is older than they are.
+
+    Raises:
+        RippleError: dbt cannot.
+    """
+    from dbt_ripple.dbt_runner.invoke import Dbt
+    from dbt_ripple.dbt_runner.kept_artifacts import ParsedBefore
+
+    project_dir = project_dir.resolve()
+    dbt = Dbt(project_dir, folder, options, log_level="none")
+    ParsedBefore(project_dir, options, target, cache).parse(dbt)
+    with suppress(FileNotFoundError):
+        shutil.copyfile(target / "catalog.json", folder / "catalog.json")
+    return folder
+
+
 def _complete(
     base: TargetFolder,
     head: TargetFolder,
     compile_others: Callable[[Project, Project], Project | None] | None,
 ) -> TargetFolder | None:
     """Head with base's compiled SQL where it is proved to be head's, too; None if it is nowhere."""
-    from dbt_ripple.changes.compiled_sql_reuse import reuse_compiled_sql_of_artifacts
-    from dbt_ripple.graph.target_folder import TargetFolder
+    from dbt_ripple.cli.complete_artifacts import take_over
 
-    taken = reuse_compiled_sql_of_artifacts(base.project, head.project)
+    taken = take_over(base.project, head.project, "base")
     project = taken.head
-    if (
-        taken.left_to_compile
-        and compile_others is not None
-        and (whole := compile_others(base.project, project)) is not None
-    ):
-        project = whole
-        _report_reused(taken, "base", whole)
-    elif not taken.taken:
-        return None
-    else:
-        _report_reused(taken, "base")
-    return TargetFolder.of(project, head.cache, processes=head.processes)
+    if taken.left_to_compile and compile_others is not None:
+        project = compile_others(base.project, project) or project
+    return head.holding(project) if project is not head.project else None
 
 
-def _compiles(project: Project, unique_ids: Iterable[str]) -> str:
+def _compiles(nodes: Sequence[Node]) -> str:
     """The command that compiles some nodes."""
-    names = [".".join(project.nodes[unique_id].fqn) for unique_id in unique_ids]
+    names = [".".join(node.fqn) for node in nodes]
     if len(names) <= _NAMES:
         return f"`dbt compile --select {' '.join(names)}`"
     return "`dbt compile` (or --run, which compiles only those)"
@@ -267,25 +293,6 @@ _NAMES = 25
 """Names that still fit into a command somebody copies."""
 
 
-def _report_reused(taken: ReusedSql, base: str, compiled: Project | None = None) -> None:
-    """Say what was taken over, and what besides is compiled; None where the rest still has to be."""
-    message = (
-        f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
-    )
-    others = [
-        u
-        for u in taken.left_to_compile
-        if not compiled or compiled.nodes[u].compiled_code is not None
-    ]
-    one = len(others) == 1
-    if others and compiled:
-        message += f"; {count(len(others), 'other')} {'was' if one else 'were'} compiled"
-    elif others:
-        left = f"{'has' if one else 'have'} to be compiled: {_compiles(taken.head, others)}"
-        message += f"; {count(len(others), 'other')} {left}"
-    warn(message)
-
-
 def load_sides(
     project_dir: Path,
     target_path: Path | None,
@@ -293,6 +300,7 @@ def load_sides(
     cache: Cache | None,
     threads: int | None,
     compile_rest: Callable[[Project, Project], Project | None] | None = None,
+    parse_anew: Callable[[Path], Path] | None = None,
 ) -> tuple[TargetFolder, TargetFolder]:
     """Read base from ``--state`` and head from the target folder.
 
@@ -302,6 +310,8 @@ def load_sides(
         state: base's artifacts; relative to the project, as in dbt, or else to the current folder.
         cache: where to look first.
         threads: processes that analyse what is not there.
+        parse_anew: parses head, given the folder of artifacts that are not of its files any more, and
+            says where.
         compile_rest: compiles, given both, what of head is left uncompiled; None where it cannot.
 
     Returns:
@@ -310,7 +320,7 @@ def load_sides(
 
     Raises:
         RippleError: one of them is missing, not compiled or cannot be read, they are the same
-            folder, or head's artifacts are older than the project.
+            folder, or head's artifacts are not of its files any more and dbt cannot parse these.
     """
     if state is None:
         raise RippleError("nothing to compare with", "--state", _MAKE_BASE)
@@ -337,9 +347,17 @@ def load_sides(
     base = open_target(folder, cache, threads, sources_of=sources_of, late=True)
     check_side(base.project, "base", _MAKE_BASE)
     head = open_target(target, cache, threads, sources_of=sources_of, late=True, like=base)
-    if newer := next(newer_than_artifacts(head.project, project_dir), None):
+    if newer := next(outdated(head.project, project_dir), None):
+        why = ""
+        if parse_anew is not None:
+            try:
+                anew = parse_anew(target)
+            except RippleError as error:
+                why = f", and dbt cannot parse it here ({error.what})"
+            else:
+                return load_sides(project_dir, anew, state, cache, threads, compile_rest)
         raise RippleError(
-            f"is older than the project: {newer}",
+            f"is older than the project: {newer}{why}",
             str(target / "manifest.json"),
             f"{_MAKE_HEAD} again",
         )
@@ -388,47 +406,39 @@ def check_side(project: Project, side: str, fix: str) -> None:
     )
 
 
-def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
-    """The project's files that its manifest cannot have seen as they are, and what is with each.
+def outdated(project: Project, project_dir: Path) -> Iterator[str]:
+    """The project's files that its manifest has not seen as they are, and what is with each.
 
-    A file that is newer than the manifest, but of the content dbt read, is not among them: a
-    checkout touches files.
+    What dbt has read is known by the checksums it keeps: of every file in partial_parse.msgpack, where that
+    is the manifest's, and of nodes and macros in the manifest. Only of what has none there, as YAML without
+    partial_parse.msgpack, the time tells.
     """
     generated_at = project.metadata.generated_at
     if generated_at is None or not (project_dir / "dbt_project.yml").is_file():
         return
+    from dbt_ripple.changes.dbt_vars import FileSeen, files_seen
+
     limit = generated_at.timestamp() + _SLACK
-    nodes_of_file: dict[str, list[Node]] = {}
+    seen = files_seen(project)
     folders: dict[str, None] = {}
-    for node in project.nodes.values():
-        if node.package_name == project.name and node.original_file_path:
-            nodes_of_file.setdefault(node.original_file_path, []).append(node)
-    macros: dict[str, list[str]] = {}
-    for macro in project.macros.values():
-        if macro.package_name == project.name and macro.original_file_path:
-            macros.setdefault(macro.original_file_path, []).append(macro.macro_sql)
-    for path in (*nodes_of_file, *macros):
-        folder, inside, _ = path.replace("\\", "/").partition("/")
+    for path, sums in seen.items():
+        folder, inside, _ = path.partition("/")
         if inside and folder != ".":  # dbt gives ./dbt_project.yml as the file of an on-run hook
             folders[folder] = None
-        if not os.path.exists(f"{project_dir}/{path}"):  # noqa: PTH110  (Path takes ten times as long)
-            yield f"{path} is gone"
-    for file in [project_dir / "dbt_project.yml", *_files(project_dir, folders, limit)]:
         try:
-            if file.stat().st_mtime <= limit:
-                continue
-            content = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            with open(f"{project_dir}/{path}", "rb") as opened:  # noqa: PTH123  (Path takes ten times as long)
+                content = opened.read()
+        except FileNotFoundError:
+            yield f"{path} is gone"
             continue
+        except OSError:
+            continue
+        if not sums.holds(content):
+            yield f"{path} is not as dbt has read it"
+    for file in [project_dir / "dbt_project.yml", *_files(project_dir, folders, limit)]:
         path = file.relative_to(project_dir).as_posix()
-        if path in macros and file.suffix == ".sql" and path not in nodes_of_file:
-            if all(text.strip() in content for text in macros[path]):
-                continue
-        elif path in nodes_of_file and file.suffix in (".sql", ".py", ".csv"):
-            digest = hashlib.sha256(content.strip().encode()).hexdigest()
-            if any(_checksum(node) == digest for node in nodes_of_file[path]):
-                continue
-        yield f"{path} was written after it"
+        if seen.get(path, FileSeen()) == FileSeen() and file.stat().st_mtime > limit:
+            yield f"{path} was written after it"
 
 
 def _files(project_dir: Path, folders: Iterable[str], limit: float) -> Iterator[Path]:
@@ -447,11 +457,6 @@ def _files(project_dir: Path, folders: Iterable[str], limit: float) -> Iterator[
                 with suppress(OSError):
                     if entry.stat().st_mtime > limit:
                         yield Path(entry.path)
-
-
-def _checksum(node: Node) -> str | None:
-    checksum = node.checksum
-    return checksum.get("checksum") if isinstance(checksum, dict) else checksum
 
 
 def _check_folder(folder: Path, option: str, fix: str) -> None:

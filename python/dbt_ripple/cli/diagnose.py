@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
+from dbt_ripple.cli.complete_artifacts import partial_option
 from dbt_ripple.cli.diagnosis_with_changes import diagnose_with_changes
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
@@ -40,6 +41,7 @@ Examples:
 @with_asset_options
 @other_projects_option("the answer goes on where this one reads what that one builds")
 @format_option("text", "json", "markdown")
+@partial_option
 @analysis_options
 @project_options
 def diagnose(

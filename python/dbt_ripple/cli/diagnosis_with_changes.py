@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets
+from dbt_ripple.cli.complete_artifacts import open_complete
 from dbt_ripple.cli.options import open_joined, open_target
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.errors import RippleError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.artifacts.assets_file import DeclaredAsset
     from dbt_ripple.changes import Comparison
+    from dbt_ripple.dbt_runner.invoke import DbtOptions
     from dbt_ripple.governance.diagnose import Diagnosis
     from dbt_ripple.governance.incident import Past
     from dbt_ripple.graph.cache import Cache
@@ -56,6 +58,7 @@ def diagnose_with_changes(
     threads: int | None,
     project_dir: Path,
     target_path: Path | None,
+    options: DbtOptions | None = None,
 ) -> DiagnosisWithChanges:
     """Find what is meant, what it comes from, and what of that is not as it was; arguments are the options'.
 
@@ -70,7 +73,15 @@ def diagnose_with_changes(
     from dbt_ripple.graph.traversal import column_graph
     from dbt_ripple.rendering.trace import column_of, expressions_of
 
-    target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+    past = [state_folder(project_dir, folder) for folder in states]
+    target = open_complete(
+        artifacts_folder(project_dir, target_path),
+        *(cache, threads),
+        project_dir=project_dir,
+        options=options,
+        others=(open_target(folder, cache, threads).project for folder in past),
+        tests=True,
+    )
     joined = open_joined(target, others, cache, threads)
     typed = as_typed(node, project_dir)
     project, whose = target.project, {}
@@ -103,8 +114,8 @@ def diagnose_with_changes(
         diagnosis=diagnosis_of_node,
         whose=whose,
     )
-    for folder in states:
-        base = open_target(state_folder(project_dir, folder), cache, threads)
+    for folder in past:
+        base = open_complete(folder, cache, threads, others=projects, tests=True)
         number = _number_of(base.project, projects, folder)
         head = projects[number]
         # Of another project the own columns: what comes to it from elsewhere is reported there.

@@ -14,7 +14,7 @@ from dbt_ripple.cli.options import analysis_options, format_option, open_cache, 
 from dbt_ripple.cli.select_option import chosen, selection_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.diff import diff_markdown, diff_text
-from dbt_ripple.rendering.output import Fit, answer, as_document, warn
+from dbt_ripple.rendering.output import Fit, answer, as_document, say
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -74,8 +74,7 @@ def diff(
     if wanted is not None:
         differences.nodes = [node for node in differences.nodes if node.unique_id in wanted]
         differences.broken = [node for node in differences.broken if node.unique_id in wanted]
-    for note in differences.notes:
-        warn(note.message)
+    say(differences.notes)
     if style == "json":
         answer(as_document(differences))
         return

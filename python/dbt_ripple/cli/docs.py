@@ -8,6 +8,7 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.complete_artifacts import open_complete, partial_option
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -41,6 +42,7 @@ Examples:
     " last built, how its tests ended and which versions its contract had. May be repeated.",
 )
 @with_asset_options
+@partial_option
 @analysis_options
 @project_options
 def docs(
@@ -78,12 +80,12 @@ def docs(
             "name another folder",
         )
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_target(folder, cache, threads)
-        analysis = target.analysis(expressions=True)
         earlier = [
             open_target(state_folder(project_dir, state), cache, threads).project
             for state in states
         ]
+        target = open_complete(folder, cache, threads, project_dir=project_dir, others=earlier)
+        analysis = target.analysis(expressions=True)
         declared = open_assets(project_dir, assets, lambda: target.project)
         project = target.project
         if declared is not None:

@@ -13,7 +13,7 @@ from dbt_ripple.cli.options import analysis_options, format_option, open_cache, 
 from dbt_ripple.cli.shell_completion import names_of_tests
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.explanation import explanation_markdown, explanation_text
-from dbt_ripple.rendering.output import answer, as_document, warn
+from dbt_ripple.rendering.output import answer, as_document, say
 
 
 @click.command(
@@ -75,8 +75,7 @@ def explain(
             cache=cache,
         )
         explained = explanation(comparison, selection, node)
-    for note in selection.notes:
-        warn(note.message)
+    say(selection.notes)
     if style == "json":
         answer(as_document(explained))
     elif style == "markdown":

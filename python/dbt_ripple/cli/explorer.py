@@ -11,13 +11,9 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import open_assets
 from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
 from dbt_ripple.cli.base_and_head import compare_sides, open_sides, sides_options
+from dbt_ripple.cli.complete_artifacts import open_complete, partial_option
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import (
-    analysis_options,
-    open_cache,
-    open_target,
-    project_options,
-)
+from dbt_ripple.cli.options import analysis_options, open_cache, project_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn
@@ -50,6 +46,7 @@ Examples:
     help="The page to write.",
 )
 @sides_options
+@partial_option
 @analysis_options
 @project_options
 def explorer(
@@ -76,7 +73,8 @@ def explorer(
     assets = dbt_arguments["assets"]
     with open_cache(cache_dir, no_cache) as cache:
         if state is None and base_ref is None:
-            target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+            folder = artifacts_folder(project_dir, target_path)
+            target = open_complete(folder, cache, threads, project_dir=project_dir)
             declared = open_assets(project_dir, assets, lambda: target.project)
             document = _described(target, declared, cache)
         else:

@@ -26,7 +26,7 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.gate import GateAnswer, rendered_gate
-from dbt_ripple.rendering.output import answer, warn
+from dbt_ripple.rendering.output import answer, say, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.target_folder import TargetFolder
@@ -159,8 +159,7 @@ def gate(
         deferred = state_folder(project_dir, state) if state is not None else None
         ran = run_selection(selection, project_dir, folder, options, state=deferred)
     gate_answer = GateAnswer(report, whole, selection, ran, joined)
-    for note in report.notes:
-        warn(note.message)
+    say(report.notes)
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be analysed ({reason.message}): it counts as changed")
     answer(

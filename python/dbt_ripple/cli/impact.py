@@ -9,13 +9,13 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.complete_artifacts import open_complete, partial_option
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
     open_joined,
-    open_target,
     other_projects_option,
     project_options,
 )
@@ -23,10 +23,9 @@ from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import column_names, node_names
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.impact import impact_markdown, impact_text
-from dbt_ripple.rendering.output import answer, as_document, count, warn
+from dbt_ripple.rendering.output import answer, as_document, warn
 
 if TYPE_CHECKING:
-    from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.governance.hypothetical_changes import Change
 
 
@@ -101,6 +100,7 @@ Examples:
 @other_projects_option("the answer also has its nodes that read what this project builds")
 @with_asset_options
 @format_option("text", "json", "markdown")
+@partial_option
 @analysis_options
 @project_options
 def impact(
@@ -152,7 +152,8 @@ def impact(
     if not node:
         raise click.UsageError("Missing argument 'NODE'.")
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+        folder = artifacts_folder(project_dir, target_path)
+        target = open_complete(folder, cache, threads, project_dir=project_dir, tests=True)
         project = target.project
         declared = open_assets(project_dir, assets, lambda: project)
         everything = declared.whole if declared is not None else project
@@ -167,7 +168,6 @@ def impact(
                 node,
                 f"name {of_node.spoken_name}, and say what to do with the column: --drop {column}",
             )
-        _check_compiled(everything, of_node)
         joined = open_joined(target, others, cache, threads)
         report = simulate(
             *(project, of_node, changes),
@@ -188,26 +188,6 @@ def impact(
     else:
         answer(impact_text(report, of_node.spoken_name, changes, shown), fit="wrap")
     return int(report.decision == "BLOCKED")
-
-
-def _check_compiled(project: Project, node: Node) -> None:
-    """Refuse to judge by SQL that nobody compiled: a reader of the node might read anything.
-
-    Raises:
-        RippleError: dbt has only parsed the node or something below it.
-    """
-    from dbt_ripple.graph.traversal import reach
-
-    missing = {other.unique_id for other in project.uncompiled()}
-    missing &= reach(node.unique_id, project.children).keys()
-    if names := [project.nodes[u].display_name for u in project.nodes if u in missing]:
-        raise RippleError(
-            f"dbt has parsed {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} "
-            f"({count(len(names), 'node')} from {node.display_name} on) but not compiled "
-            f"{'it' if len(names) == 1 else 'them'}",
-            str(Path(project.target_path) / "manifest.json"),
-            "compile the whole project: `dbt compile`",
-        )
 
 
 def _pair(option: str, text: str, second: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
+from dbt_ripple.cli.complete_artifacts import partial_option
 from dbt_ripple.cli.dbt_options import connection_options
 from dbt_ripple.cli.diagnosis_with_changes import diagnose_with_changes
 from dbt_ripple.cli.help import Command
@@ -97,6 +98,7 @@ Examples:
 @format_option(
     "text", "json", *SERVICES, help="Output format; the last three are what --send sends."
 )
+@partial_option
 @connection_options
 @analysis_options
 @project_options
@@ -143,6 +145,7 @@ def incident(
             threads=threads,
             project_dir=project_dir,
             target_path=target_path,
+            options=options,
         )
         from_tables = None
         if tables or tables_project is not None:

@@ -11,6 +11,7 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.complete_artifacts import complete, open_complete, partial_option
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.load import open_session, spark_options
 from dbt_ripple.cli.options import (
@@ -69,6 +70,7 @@ Examples:
 @format_option("text", "html", "markdown", "json")
 @with_asset_options
 @spark_options
+@partial_option
 @analysis_options
 @project_options
 def report(
@@ -100,7 +102,8 @@ def report(
     of = mondays(last, weeks)
     now = min(now, datetime.combine(of[-1], datetime.min.time(), UTC) + timedelta(weeks=1))
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+        folder = artifacts_folder(project_dir, target_path)
+        target = open_complete(folder, cache, threads, project_dir=project_dir)
         if states or history is not None:
             folders = [*_given(project_dir, states), *_below(history)]
             document = _of_artifacts(
@@ -173,9 +176,10 @@ def _of_artifacts(
     threads: int | None,
 ) -> ReportDocument:
     from dbt_ripple.pages.report_from_artifacts import from_artifacts
+    from dbt_ripple.pages.state_history import written_at
 
     name = target.project.name
-    loads: dict[str, Load] = {}
+    kept: list[TargetFolder] = []
     for where, folder in folders:
         earlier = open_target(folder, cache, threads)
         if earlier.project.name != name:
@@ -184,8 +188,14 @@ def _of_artifacts(
                 where,
                 f"name artifacts of {name}",
             )
-        load = _load(earlier, project_dir, assets, cache)
-        loads[earlier.project.digest] = load
+        kept.append(earlier)
+    kept.sort(key=lambda earlier: written_at(earlier.project))
+    projects = [earlier.project for earlier in kept]
+    loads: dict[str, Load] = {}
+    for number, earlier in enumerate(kept):
+        others = [*projects[:number][::-1], *projects[number + 1 :], target.project]
+        earlier = complete(earlier, cache, others=others)
+        loads[projects[number].digest] = _load(earlier, project_dir, assets, cache)
     # As it is now: last, and once, where the target folder was kept, too.
     loads.pop(target.project.digest, None)
     return from_artifacts([*loads.values(), _load(target, project_dir, assets, cache)], weeks, now)

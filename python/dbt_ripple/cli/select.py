@@ -21,7 +21,7 @@ from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.dbt_runner.dbt_ls import chosen_by_dbt
 from dbt_ripple.dbt_runner.invoke import DbtOptions
-from dbt_ripple.rendering.output import answer, warn
+from dbt_ripple.rendering.output import answer, say, warn
 from dbt_ripple.rendering.selection import show
 
 if TYPE_CHECKING:
@@ -192,8 +192,7 @@ def select(
         from dbt_ripple.dbt_runner.run_cutoff import run_cutoff
         from dbt_ripple.rendering.selection import show_cutoff
 
-        for note in selection.notes:
-            warn(note.message)
+        say(selection.notes)
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
         ran = run_cutoff(deciding, project_dir, folder, options, state=deferred)

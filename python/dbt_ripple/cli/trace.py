@@ -10,6 +10,7 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.complete_artifacts import complete, partial_option
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -22,11 +23,13 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed, chosen, selection_options
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import answer
 from dbt_ripple.rendering.trace import TraceView, column_view, node_view, render
 
 if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
     from dbt_ripple.artifacts.node_selection import Operators
     from dbt_ripple.graph.traversal import Direction
 
@@ -64,6 +67,7 @@ Examples:
 @format_option(
     "tree", "text", "json", "mermaid", "markdown", help="Output format; text is the same as tree."
 )
+@partial_option
 @analysis_options
 @project_options
 def trace(
@@ -96,10 +100,13 @@ def trace(
     from dbt_ripple.artifacts.node_selection import named, named_in_any
 
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+        folder = artifacts_folder(project_dir, target_path)
+        target = open_target(folder, cache, threads)
+        typed = as_typed(node, project_dir)
+        if others or _names_column(target.project, typed):  # of nodes dbt knows all without SQL
+            target = complete(target, cache, project_dir=project_dir, tests=include_tests)
         project, whose = target.project, {}
         joined = open_joined(target, others, cache, threads)
-        typed = as_typed(node, project_dir)
         dbt_projects = joined.union if joined is not None else project
         declared = open_assets(project_dir, assets, lambda: dbt_projects)
         everything = declared.whole if declared is not None else dbt_projects
@@ -137,6 +144,15 @@ def trace(
         )
     width = terminal.width_of(sys.stdout)
     answer(render(view, style, width), fit="cut" if style in ("tree", "text") else None)
+
+
+def _names_column(project: Project, typed: str) -> bool:
+    from dbt_ripple.artifacts.node_selection import named
+
+    try:
+        return named(project, typed)[1] is not None
+    except RippleError:  # it may be an asset
+        return "." in typed
 
 
 def _way(asked: Operators, direction: Direction, depth: int | None) -> tuple[Direction, int | None]:

@@ -400,7 +400,7 @@ def _variables(folders: dict[str, Path]) -> Any:
 def _variables_of(folder: Path) -> Any:
     text = _text(folder / PROJECT_FILE)
     try:
-        content = parse_yaml(text or "", "")
+        content = parse_yaml(text or "", "", as_dbt=True)
         return content.get("vars"), content.get("dispatch"), _text(folder / "vars.yml")
     except (RippleError, AttributeError):
         return text
@@ -410,7 +410,7 @@ def _profile(project_dir: Path) -> Any:
     """The profile that a project file names; the whole text where it is not YAML."""
     text = _text(project_dir / PROJECT_FILE)
     try:
-        return parse_yaml(text or "", "").get("profile")
+        return parse_yaml(text or "", "", as_dbt=True).get("profile")
     except (RippleError, AttributeError):
         return text
 
@@ -419,7 +419,7 @@ def _macro_order(project_dir: Path) -> str:
     """What a project file says of which package's macro runs."""
     text = _text(project_dir / PROJECT_FILE)
     try:
-        content = parse_yaml(text or "", "")
+        content = parse_yaml(text or "", "", as_dbt=True)
         return repr((content.get("dispatch"), (content.get("flags") or {}).get(_OVERRIDES)))
     except (RippleError, AttributeError):
         return text or ""
@@ -436,7 +436,7 @@ def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
     sources: list[tuple[str, Any]] = []
     for package, text, of_file in texts:
         try:
-            content = parse_yaml(text or "", "")
+            content = parse_yaml(text or "", "", as_dbt=True)
         except RippleError:
             return {ANY: text or ""}
         if isinstance(content, dict) and of_file:

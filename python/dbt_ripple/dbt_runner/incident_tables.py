@@ -104,7 +104,7 @@ class _Tables:
 
     def analysis(self, name: str, variables: dict[str, str]) -> list[dict[str, Any]]:
         """What an analysis of the package answers."""
-        given = parse_yaml(self._options.variables or "{}", "--vars") or {}
+        given = parse_yaml(self._options.variables or "{}", "--vars", as_dbt=True) or {}
         options = replace(self._options, variables=json.dumps({**given, **variables}))
         return self._shown(options, "--select", f"package:dbt_ripple,{name}")
 

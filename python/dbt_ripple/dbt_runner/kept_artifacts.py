@@ -2,6 +2,7 @@
 
 * `ParsedBefore`: dbt's own record of its last parsing, from which the next one starts. dbt decides
   whether it accepts it. It is the project's own, which is only read, or the one that was kept.
+* `LastComplete`: the artifacts in which last everything was compiled, for those of a part of it.
 * `KeptBase`: base at a commit, compiled. It is the same tomorrow if all is that dbt reads for it:
   the files, the packages, what is installed, vars, target and environment, but for what asks the
   warehouse. Nothing of it is a secret: of values only digests are kept, in keys, and the target is
@@ -26,6 +27,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.compile_inputs import asking_the_warehouse, environment_read
+from dbt_ripple.changes.dbt_vars import state_of_parsing
 from dbt_ripple.dbt_runner.compile_nodes import CompiledText, with_texts
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.graph.cache import Cache
@@ -33,6 +35,7 @@ from dbt_ripple.jinja.facts import ANY, facts_of
 
 PARTIAL_PARSE: Final = "partial_parse.msgpack"
 _MANIFEST: Final = "manifest.json"
+_RUN_RESULTS: Final = "run_results.json"
 _LARGEST: Final = 200_000_000
 """Bytes of a value above which it is not kept: it would leave the cache no room for others."""
 _SCHEMA: Final = "schema"
@@ -342,6 +345,84 @@ def _files(project: Path) -> Iterator[Path]:
 
 def _in_json(path: Path) -> bytes:
     return json.dumps(str(path))[1:-1].encode()
+
+
+# --- the last complete artifacts -------------------------------------------------------------------
+
+
+class _OfWhom(msgspec.Struct):
+    """What manifest.json and run_results.json say of the command that wrote them."""
+
+    metadata: dict[str, Any] = {}
+    args: dict[str, Any] = {}
+
+
+class _Complete(msgspec.Struct, array_like=True):
+    """Artifacts, as far as they decide compiled SQL, and what was compiled besides."""
+
+    files: dict[str, bytes]
+    texts: dict[str, CompiledText]
+
+
+class LastComplete:
+    """The last artifacts of a project in which everything was compiled, or came to be.
+
+    A later run of a part of it takes from them what is proved to be the same.
+
+    Args:
+        project_dir: of the project.
+        cache: where they are kept.
+    """
+
+    def __init__(self, project_dir: Path, cache: Cache | None) -> None:
+        self._cache = cache
+        self._key = cache.key(b"complete", str(project_dir.resolve()).encode()) if cache else b""
+
+    def keep(self, content: bytes, as_read: Project, project: Project) -> None:
+        """Keep a project of which everything is compiled.
+
+        Args:
+            content: stands for what was read, without what differs between two compilations of it.
+            as_read: the artifacts.
+            project: the same with what was compiled besides.
+        """
+        if self._cache is None or self._cache.get(self._key) == content:
+            return
+        folder = Path(as_read.target_path)
+        manifest, results = (_bytes(folder / name) or b"" for name in (_MANIFEST, _RUN_RESULTS))
+        try:
+            written_by = msgspec.json.decode(manifest, type=_OfWhom).metadata
+            run = (
+                msgspec.json.encode(msgspec.json.decode(results, type=_OfWhom)) if results else b""
+            )
+        except msgspec.DecodeError:
+            return
+        if written_by.get("invocation_id") != as_read.metadata.invocation_id:
+            return  # another command of dbt has written it since
+        compiled = {n.unique_id: project.nodes[n.unique_id] for n in as_read.uncompiled()}
+        texts = {u: (node.compiled_code, node.depends_on.macros) for u, node in compiled.items()}
+        files = {_MANIFEST: manifest, PARTIAL_PARSE: state_of_parsing(folder), _RUN_RESULTS: run}
+        kept = _Complete({name: text for name, text in files.items() if text}, texts)
+        _pack(self._cache, self._content_key(content), msgspec.msgpack.encode(kept))
+        self._cache.put(self._key, content)
+
+    def read(self, folder: Path) -> Project | None:
+        """The project that was kept last; None if none was. Its files are written into a folder."""
+        which = self._cache.get(self._key) if self._cache is not None else None
+        content = _unpacked(self._cache, self._content_key(which)) if which is not None else None
+        if content is None:
+            return None
+        try:
+            kept = msgspec.msgpack.decode(content, type=_Complete)
+        except msgspec.DecodeError:
+            return None
+        for name, text in kept.files.items():
+            (folder / name).write_bytes(text)
+        return with_texts(read_project(folder), kept.texts)
+
+    def _content_key(self, content: bytes) -> bytes:
+        assert self._cache is not None
+        return self._cache.key(b"complete artifacts", self._key, content)
 
 
 # --- the cache -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ NAMED: Final = 40
 """Nodes up to which a command names each one; above that it says it with dbt's graph operator."""
 
 _BUILT: Final = frozenset({"model", "seed", "snapshot"})
+_WRITTEN: Final = frozenset({"asset", "dataset", "source"})
 
 
 def containment(
@@ -61,9 +62,11 @@ def containment(
         rebuild = list(dict.fromkeys([begin.unique_id, *rebuild, *pause]))
     checks = [root.unique_id] if is_test and root.unique_id in own.nodes else []
     checks = checks or list(wrong[:1])
+    # What passes on what is wrong, or writes it; who loads what is above has nothing to do with it.
+    writers = project.parents.get(root.unique_id, []) if root.resource_type in _WRITTEN else []
     dags = [
         str(node.name)
-        for u in dict.fromkeys([*(s.unique_id for s in diagnosis.steps), *below])
+        for u in dict.fromkeys([root.unique_id, *writers, *below])
         if (node := project.nodes.get(u)) is not None and asset_type(node) == "dag"
     ]
     return Containment(

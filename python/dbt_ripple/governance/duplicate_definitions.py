@@ -22,7 +22,7 @@ from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.traversal import Vertex
+from dbt_ripple.graph.traversal import Vertex, reach
 from dbt_ripple.reasons import Code
 
 
@@ -184,6 +184,7 @@ def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> I
         for edge in edges_into(base.analysis.edges, readers)
     }
     head.look_at(canonical)
+    above = {unique_id: reach(unique_id, head.project.parents) for unique_id in canonical}
     reported: set[tuple[str, Vertex]] = set()
     edges = edges_into(head.analysis.edges, readers)
     head.look_for_the_same((edge.parent_id, edge.parent_column.lower()) for edge in edges)
@@ -200,6 +201,8 @@ def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> I
             continue
         reported.add((edge.child_id, read))
         for unique_id in sorted(canonical):
+            if edge.parent_id in above[unique_id]:  # what it is made of is no other truth
+                continue
             twins = [v for v in head.twins(read) if v[0] == unique_id]
             named = (unique_id, read[1])
             if not twins and not (head.fingerprint(named) is not None and head.computes(named)):

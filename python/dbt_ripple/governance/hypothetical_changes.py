@@ -16,6 +16,7 @@ from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.lineage import Analysis, column_names
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.relations import RELATIONS
+from dbt_ripple.graph.traversal import column_graph
 
 Kind = Literal["rename", "drop", "retype", "add", "deprecate", "remove"]
 
@@ -105,6 +106,8 @@ def hypothetical_change(
     """
     analysed = seen.nodes[node.unique_id]
     names = column_names(node, analysed, project.catalog.get(node.unique_id, ()))
+    for column in column_graph(seen.edges).columns(node.unique_id):  # as `trace` knows them
+        names.setdefault(column.lower(), column)
     renamed, dropped, retyped, added = _by_kind(project, node, names, changes)
     for column in [*renamed, *retyped]:
         if column in dropped:

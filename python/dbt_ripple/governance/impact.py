@@ -50,6 +50,7 @@ from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+from dbt_ripple.graph.assets.asset_nodes import ASSET, DATASET
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.hypothetical import HypotheticalChange
@@ -172,6 +173,9 @@ def impact(
     decision = _decision(consequences, broken)
     advice = _advice(question, consequences, broken)
     affected, promised = consequences.affected, consequences.promised
+    if broken_tests and not counted(affected):  # no asset reads it, and yet it cannot just go
+        nodes = {**consequences.elsewhere.nodes, **consequences.project.nodes}
+        advice = f"Edit the tests with it: {listed([nodes[t].display_name for t in broken_tests])}."
     if announced is None:
         waits = in_grace(consequences.node, day) if whole is not None else []
         if waits:
@@ -354,9 +358,17 @@ def _readers(consequences: _Consequences) -> tuple[list[Breach], list[str], list
 
 
 def _decision(consequences: _Consequences, broken: Sequence[Breach]) -> Decision:
+    severities = {a.severity for a in consequences.affected}
     if broken or consequences.promised or consequences.stops or consequences.elsewhere.broken:
         return "BLOCKED"
-    severities = {a.severity for a in consequences.affected}
+    nodes = consequences.project.nodes
+    kinds = {
+        nodes[a.unique_id].resource_type
+        for a in consequences.affected
+        if a.severity == "breaking" and a.unique_id in nodes
+    }
+    if kinds & {ASSET, DATASET}:  # no rule of the gate speaks of these
+        return "BLOCKED"
     if severities & {"breaking", "warning"} or any(layer_breaches(consequences.comparison)):
         return "CAUTION"
     return "APPROVED"

@@ -29,6 +29,7 @@ from dbt_ripple.artifacts import (
     owner_email,
     owner_name,
 )
+from dbt_ripple.artifacts.assets_file import DATASETS
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.affected_assets import matters
@@ -462,6 +463,11 @@ def _impacted(
     starts = columns_to_start_from(analysis, root, column, rows=False)
     reached = ColumnReach(project, analysis).below(starts)
     near = reach_all(list(dict.fromkeys(v[0] for v in starts)), project.children)
+    reached_columns = {*starts, *(v for vertices in reached.by_node().values() for v in vertices)}
+    read_by: dict[str, set[str]] = {}
+    for edge in analysis.edges:
+        if (edge.parent_id, edge.parent_column) in reached_columns:
+            read_by.setdefault(edge.child_id, set()).add(edge.parent_column)
     impacted = []
     for unique_id, vertices in reached.by_node().items():
         node = project.nodes.get(unique_id)
@@ -471,12 +477,15 @@ def _impacted(
         # What is wrong itself is no consequence, and a source below is another project's name for a relation.
         if (unique_id in about and first) or node.resource_type == "source":
             continue
+        columns = {v[1] for v in vertices}
+        if node.resource_type == "asset" and node.type not in DATASETS:
+            columns = read_by.get(unique_id, columns)  # its own are what it writes
         impacted.append(
             Impacted(
                 unique_id=unique_id,
                 name=node.display_name,
                 asset_type=asset_type(node),
-                columns=sorted({v[1] for v in vertices} - {ROWS}) or [ROWS],
+                columns=sorted(columns - {ROWS}) or [ROWS],
                 depth=near.get(unique_id, reached.depths[vertices[0]]),
                 may_read=not any(vertex in reached.sure for vertex in vertices),
                 criticality=criticality(node),

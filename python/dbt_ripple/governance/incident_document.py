@@ -118,7 +118,8 @@ class Impacted(msgspec.Struct, kw_only=True):
     """An asset of which a column or the rows come from what failed.
 
     Attributes:
-        columns: those that are reached; ``*rows*`` is which rows there are.
+        columns: its own that are reached, or of who only uses data (an exposure, a job outside of dbt) those
+            that it reads; ``*rows*`` is which rows there are.
         may_read: whether it is not known, only possible.
         depth: how many steps below.
         matters: whether it is certified or of tier 1.

@@ -55,7 +55,7 @@ def _content(file: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        content = read_yaml(file)
+        content = read_yaml(file, as_dbt=True)
     except RippleError:
         return {}
     return content if isinstance(content, dict) else {}

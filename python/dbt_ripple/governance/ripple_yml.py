@@ -228,7 +228,7 @@ def project_file(project_dir: Path) -> dict[str, Any]:
 def _vars(project_dir: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The project file, and the package's vars in it; None without vars."""
     file = project_dir / PROJECT_FILE
-    document = read_yaml(file) if file.is_file() else None
+    document = read_yaml(file, as_dbt=True) if file.is_file() else None
     if not isinstance(document, dict):
         return {}, None
     variables = document.get("vars")

@@ -154,6 +154,20 @@ class TargetFolder:
         return target
 
     @property
+    def content(self) -> bytes:
+        """Stands for manifest.json and catalog.json, without what two compilations differ in.
+
+        Empty without a cache.
+        """
+        return self._artifacts
+
+    def holding(self, project: Project) -> TargetFolder:
+        """The same folder with another project in it: its own, completed from elsewhere."""
+        return TargetFolder.of(
+            project, self.cache, processes=self.processes, lower_many=self._lower_many
+        )
+
+    @property
     def was_read(self) -> bool:
         """Whether the project had to be decoded."""
         return "project" in self.__dict__

@@ -14,6 +14,9 @@ from typing import Final, NamedTuple
 INDIRECT: Final = frozenset({"JOIN", "FILTER", "GROUP_BY", "SORT", "WINDOW", "CONDITIONAL"})
 DIRECT: Final = frozenset({"IDENTITY", "TRANSFORMATION", "AGGREGATION"})
 
+_ID: Final = re.compile(r"(api|dbt_model|file|kafka|stream|table|topic):([^/\s].*)")
+"""The id of an asset that holds data (`artifacts.assets_file.DATASETS`, which is not imported here: it takes
+time in somebody else's program)."""
 _URL: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://([^/]+)/(.+?)/*")
 _FILE: Final = re.compile(r"(?:file:(?://)?)?(/.+?)/*")
 
@@ -67,7 +70,9 @@ class Dataset:
 
     @classmethod
     def of(cls, dataset: Dataset | str) -> Dataset:
-        """A dataset as it is written: a URL, an absolute path, or a name in the job's namespace.
+        """A dataset as it is written: a URL, an absolute path, an asset's id, or a name in the job's namespace.
+
+        The id (``table:raw_events``) means what it means in ripple_assets.yml.
 
         Example:
             >>> Dataset.of("s3://lake/silver/orders").name, Dataset.of("silver.orders").name
@@ -78,11 +83,16 @@ class Dataset:
         if not isinstance(dataset, str) or not dataset.strip():
             raise ValueError(f"a dataset is a text or a Dataset, not {dataset!r}")
         place = file_dataset(dataset)
-        return cls(*place) if place else cls("", dataset.strip())
+        if place:
+            return cls(*place)
+        id_ = _ID.fullmatch(dataset.strip())
+        return cls(id_[1], id_[2]) if id_ else cls("", dataset.strip())
 
     @property
     def written(self) -> str:
         """It as one text, as `of` takes it."""
+        if _ID.fullmatch(f"{self.namespace}:{self.name}"):
+            return f"{self.namespace}:{self.name}"
         if not self.namespace or self.namespace == "file":
             return self.name
         return f"{self.namespace}/{self.name}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from dbt_ripple.artifacts.assets_file import DATASETS
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.rendering.escaping import styled, two_lines
 from dbt_ripple.rendering.output import count
@@ -112,7 +113,10 @@ def impacted_line(asset: Impacted) -> str:
     """An asset below in one line."""
     name = f"{asset.project}.{asset.name}" if asset.project else asset.name
     tier = f", {asset.criticality}" if asset.criticality else ""
-    verb = "may read" if asset.may_read else "reads"
+    uses = asset.unique_id.startswith(("exposure.", "asset.")) and asset.asset_type not in DATASETS
+    sure = "reads" if uses else "affected:"
+    maybe = "may read" if uses else "may be affected:"
+    verb = maybe if asset.may_read else sure
     some = ", ".join(asset.columns[:5])
     more = f" and {len(asset.columns) - 5:,} more" if len(asset.columns) > 5 else ""
     return f"{name} [{asset.asset_type}{tier}]  {verb} {some}{more}  ({whose(asset) or 'no owner'})"

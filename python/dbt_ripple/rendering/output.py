@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import click
 
+from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.rendering import escaping, terminal
 from dbt_ripple.secrets import scrub, scrubber
 
@@ -17,6 +18,28 @@ def warn(message: str) -> None:
     """Say something on stderr that does not stop the command; nothing with ``--quiet``."""
     if not terminal.is_quiet():
         complain(message)
+
+
+def detail(message: str) -> None:
+    """Say on stderr how an answer came about; only with ``--verbose``."""
+    if terminal.is_verbose():
+        warn(message)
+
+
+_DETAILS: Final = frozenset(
+    {
+        *(Code.VARS_UNSEEN, Code.ENVIRONMENT_UNSEEN, Code.MACRO_ORDER_UNSEEN, Code.FILES_UNSEEN),
+        *(Code.SOURCES_ELSEWHERE, Code.NO_CATALOG),
+        *(Code.TAKEN_FROM_BASE, Code.TAKEN_FROM_HEAD),
+    }
+)
+"""What is the same at every run of a project: who has read it once can do nothing more about it."""
+
+
+def say(notes: Iterable[Reason]) -> None:
+    """Say on stderr what an answer had to assume; what is so at every run only with ``--verbose``."""
+    for note in notes:
+        (detail if note.code in _DETAILS else warn)(note.message)
 
 
 def complain(message: str) -> None:

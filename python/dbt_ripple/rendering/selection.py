@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.rendering.escaping import code, dbt_word, prose, styled
-from dbt_ripple.rendering.output import answer, as_document, count, warn
+from dbt_ripple.rendering.output import answer, as_document, count, say
 from dbt_ripple.selection.result import CutSelection, Selection
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def show(
         output: what is printed instead.
         nothing: what people are told where it is empty.
     """
-    for note in selection.notes:
-        warn(note.message)
+    say(selection.notes)
     if output == "selector":
         return
     if output == "names":
@@ -105,24 +104,41 @@ def is_empty(selection: Selection) -> bool:
     return not any(parts) and (selection.counts.state_modified_tests == 0)
 
 
-def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """What follows the tests: a title, and names with a text for each."""
+_Items = list[tuple[str, str]]
 
-    def name(unique_id: str) -> str:
-        node = head.nodes.get(unique_id)
-        return node.spoken_name if node else unique_id
 
+def _spoken(unique_id: str, head: Project) -> str:
+    node = head.nodes.get(unique_id)
+    return node.spoken_name if node else unique_id
+
+
+def _cannot_be_built(selection: Selection, head: Project) -> _Items:
+    """What comes before the tests, because they rest on it: each node once, with its cause.
+
+    Of a test that is selected the cause stands beside it.
+    """
     blocked: dict[str, list[BlockedTest]] = {}
     for test in selection.blocked:
         blocked.setdefault(test.blocked_by, []).append(test)
-    yield "cannot compile", [(name(b.unique_id), b.reason.message) for b in selection.broken]
-    yield (
-        "cannot be built",
-        [
-            (name(u), f"{_cause(tests[0])}; {count(len(tests), 'test')} blocked")
-            for u, tests in blocked.items()
-        ],
-    )
+    selected = {
+        test.unique_id for test in selection.tests if test.reason.code is not Code.DBT_MODIFIED
+    }
+    causes = {
+        b.unique_id: b.reason.message for b in selection.broken if b.unique_id not in selected
+    }
+    for unique_id, tests in blocked.items():
+        causes[unique_id] = (
+            f"{causes.get(unique_id) or _cause(tests[0])}; {count(len(tests), 'test')} blocked"
+        )
+    return [(_spoken(u, head), cause) for u, cause in causes.items()]
+
+
+def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, _Items]]:
+    """What follows the tests: a title, and names with a text for each."""
+
+    def name(unique_id: str) -> str:
+        return _spoken(unique_id, head)
+
     yield (
         "proven",
         [(name(test.unique_id), _proof_in_short(test, name)) for test in selection.proven],
@@ -132,7 +148,14 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
     yield "exposures", [(name(u), "") for u in selection.exposures]
     yield "assets", [(name(u), "") for u in selection.assets or ()]
-    yield "not analysed", [(name(o.unique_id), o.reason.message) for o in selection.opaque]
+    touched = {*selection.models, *selection.unit_tests}
+    for items in (selection.tests, selection.proven, selection.blocked, selection.broken):
+        touched.update(item.unique_id for item in items)
+    unread = [o for o in selection.opaque if o.unique_id in touched]  # the answer rests on no other
+    yield (
+        "not analysed, so each counts as depending on all that it reads",
+        [(name(o.unique_id), o.reason.message) for o in unread],
+    )
 
 
 def _cause(test: BlockedTest) -> str:
@@ -165,27 +188,37 @@ _FACTS = 2
 def selection_lines(selection: Selection, head: Project) -> Iterator[str]:
     """A selection as text."""
     yield headline(selection)
+    yield from _section_lines("cannot be built", _cannot_be_built(selection, head))
+    if selection.tests and (selection.broken or selection.blocked):
+        yield "tests:"
     width = min(60, max((len(test.name) for test in selection.tests), default=0))
     for test in selection.tests:
         yield f"  {test.name:<{width}}  {styled(test.reason.message, dim=True)}"
     for title, items in _sections(selection, head):
-        if not items:
-            continue
-        if any(reason for _, reason in items):
-            yield f"{title}:"
-            for item, reason in items[:_SHOWN]:
-                yield f"  {item}: {reason}"
-            if len(items) > _SHOWN:
-                yield f"  and {len(items) - _SHOWN:,} more (--format json has them all)"
-        else:
-            yield f"{title}: {', '.join(item for item, _ in items)}"
+        yield from _section_lines(title, items)
+
+
+def _section_lines(title: str, items: _Items) -> Iterator[str]:
+    if any(reason for _, reason in items):
+        yield f"{title}:"
+        for item, reason in items[:_SHOWN]:
+            yield f"  {item}: {reason}"
+        if len(items) > _SHOWN:
+            yield f"  and {len(items) - _SHOWN:,} more (--format json has them all)"
+    elif items:
+        more = f" and {len(items) - _NAMED:,} more (--output names has them all)"
+        names_ = ", ".join(item for item, _ in items[:_NAMED])
+        yield f"{title}: {names_}" + (more if len(items) > _NAMED else "")
 
 
 _SHOWN = 10
+_NAMED = 25
+"""Names of a line: more of them nobody reads."""
 
 
 def _markdown(selection: Selection, head: Project) -> Iterator[str]:
     yield f"**{headline(selection)}**"
+    yield from _markdown_section("cannot be built", _cannot_be_built(selection, head))
     if selection.tests:
         yield ""
         yield "| test | reason |"
@@ -193,12 +226,16 @@ def _markdown(selection: Selection, head: Project) -> Iterator[str]:
         for test in selection.tests:
             yield f"| {code(test.name)} | {prose(test.reason.message)} |"
     for title, items in _sections(selection, head):
-        if items:
-            yield ""
-            yield f"{title.capitalize()}:"
-            yield ""
-            for item, reason in items:
-                yield f"- {code(item)}" + (f": {prose(reason)}" if reason else "")
+        yield from _markdown_section(title, items)
+
+
+def _markdown_section(title: str, items: _Items) -> Iterator[str]:
+    if items:
+        yield ""
+        yield f"{title.capitalize()}:"
+        yield ""
+        for item, reason in items:
+            yield f"- {code(item)}" + (f": {prose(reason)}" if reason else "")
 
 
 def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None:

@@ -30,12 +30,14 @@ class _Screen:
 
     Attributes:
         quiet: only the answer and errors are printed.
+        verbose: how an answer came about is printed, too.
         colours: whether there may be any.
     """
 
     def __init__(self) -> None:
         self.began = time.monotonic()
         self.quiet = False
+        self.verbose = False
         self.colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.line: _ProgressLine | None = None
 
@@ -50,10 +52,13 @@ def begin() -> None:
 
 
 def options() -> list[click.Parameter]:
-    """``--quiet`` and ``--no-color``, which every command has."""
+    """``--quiet``, ``--verbose`` and ``--no-color``, which every command has."""
 
     def be_quiet(_context: click.Context, _option: click.Parameter, value: bool) -> None:
         _screen.quiet |= value
+
+    def be_verbose(_context: click.Context, _option: click.Parameter, value: bool) -> None:
+        _screen.verbose |= value
 
     def no_colours(_context: click.Context, _option: click.Parameter, value: bool) -> None:
         _screen.colours &= not value
@@ -64,6 +69,12 @@ def options() -> list[click.Parameter]:
             ["--quiet", "-q"],
             callback=be_quiet,
             help="Print only the answer and errors.",
+            **flags,
+        ),
+        click.Option(
+            ["--verbose", "-v"],
+            callback=be_verbose,
+            help="Also say on stderr how the answer came about.",
             **flags,
         ),
         click.Option(
@@ -78,6 +89,11 @@ def options() -> list[click.Parameter]:
 def is_quiet() -> bool:
     """Whether ``--quiet`` was given."""
     return _screen.quiet
+
+
+def is_verbose() -> bool:
+    """Whether ``--verbose`` was given."""
+    return _screen.verbose
 
 
 def without_colours() -> bool:

@@ -69,8 +69,10 @@ class ImpactPaths:
             and None not in (sql := (head[unique_id].compiled_code, base[unique_id].compiled_code))
             and sql[0] != sql[1]
         ]
-        if not names:
-            return None
+        if not names or (
+            comparison.base.same_environment and comparison.base.variables is not None
+        ):
+            return None  # both were compiled alike
         return Code.DIFFERS_BY_TARGET(names=sorted(names))
 
     def depths(self) -> dict[Vertex, int]:

@@ -146,8 +146,8 @@ def test_an_incident_names_the_dags_and_their_runs(declared: Shell) -> None:
     document = valid("incident", declared("incident", "stg_orders.amount", "--format", "json").json)
     (job,) = [job for job in document["jobs"] if job["name"] == "load_orders"]
     assert (job["asset_type"], job["status"], job["owner"]) == ("dag", None, "data@shop.example")
-    # Above it, and an exposure that says it is a DAG below it.
-    assert document["containment"]["dags"] == ["load_orders", "daily_revenue_report"]
+    # An exposure below that says it is a DAG; to pause who loads what is above it mends nothing.
+    assert document["containment"]["dags"] == ["daily_revenue_report"]
     assert "sales" in [asset["name"] for asset in document["impacted"]]
     events = declared.folder / "events.ndjson"
     events.write_text("".join(f"{json.dumps(ended(*end))}\n" for end in RUNS))
@@ -167,6 +167,20 @@ RUNS = [
     ("COMPLETE", "2026-11-19T01:00:00Z", "0190a1b2-0000-7000-8000-000000000001"),
     ("FAIL", "2026-11-20T01:00:00Z", "0190a1b2-0000-7000-8000-000000000002"),
 ]
+
+
+def test_an_incident_says_what_is_read_and_what_is_affected(shell: Shell) -> None:
+    (shell.folder / FILE).write_text(
+        "assets:\n  - id: table:scores\n  - id: airflow:score\n"
+        "    sql: create table scores as select sum(amount) as total from stg_orders\n"
+        "  - id: airflow:publish\n    reads: [{node: 'table:scores', columns: [total]}]\n"
+    )
+    lines = [line.strip() for line in shell("incident", "stg_orders.amount").out.splitlines()]
+    assert "score [dag]  reads amount  (no owner)" in lines  # total is what it writes
+    assert "scores [table]  affected: total  (no owner)" in lines
+    out = shell("incident", "table:scores.total").out
+    assert "publish [dag]  reads total  (no owner)" in out
+    assert "DAGs to pause: score, publish" in out
 
 
 def ended(kind: str, at: str, run: str) -> dict[str, Any]:
@@ -446,3 +460,37 @@ def test_completion_knows_them(declared: Shell) -> None:
     assert "stg_orders" in completed("stg")
     (declared.folder / FILE).write_text("assets: [")
     assert completed("stg_o") == ["stg_orders"]
+
+
+def test_a_job_and_the_table_it_writes_are_told_apart(shell: Shell) -> None:
+    (shell.folder / FILE).write_text("assets: []\n")
+    for sql in (
+        "create table orders_clean as select order_id, amount from stg_orders",
+        "create table daily as select sum(amount) as total from orders_clean",
+    ):
+        assert shell("capture", "--sql", sql).code == 0
+    for command in (
+        ("impact", "orders_clean", "--drop", "amount"),
+        ("trace", "orders_clean.amount"),
+    ):
+        error = shell.refused(*command)
+        assert "2 nodes have this name: job:orders_clean, table:orders_clean" in error
+    # Whichever is meant: what is listed as breaking decides, and a column that only its readers name is one.
+    for name in ("job:orders_clean", "table:orders_clean"):
+        done = shell("impact", name, "--drop", "amount", "--format", "json")
+        severities = {a["severity"] for a in done.json["affected_assets"]}
+        assert "breaking" in severities
+        assert (done.code, done.json["decision"]) == (1, "BLOCKED"), name
+    assert shell("impact", "table:orders_clean", "--drop", "order_id").code == 0
+
+
+def test_a_column_of_which_only_readers_know_can_be_asked_about(shell: Shell) -> None:
+    (shell.folder / FILE).write_text(
+        "assets:\n  - id: table:customers_clean\n  - id: job:churn\n"
+        "    sql: select customer_id, count(*) as n from customers_clean group by 1\n"
+    )
+    done = shell("impact", "table:customers_clean", "--rename", "customer_id:id")
+    assert (done.code, done.out.split()[0]) == (1, "BLOCKED")
+    assert "has no column 'country'" in shell.refused(
+        "impact", "table:customers_clean", "--drop", "country"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -76,7 +77,8 @@ def test_of_a_head_that_was_only_parsed_what_is_the_same_is_taken_over(sides: Si
     sides.parsed_only()
     done = sides("select", "--no-facts", "--format", "json")
     assert done.code == 0
-    assert "1 other has to be compiled: `dbt compile --select shop.stg_orders`" in done.err
+    assert "1 node of head is not compiled, and dbt cannot compile here (" in done.err
+    assert "it counts as changed; compile by `dbt compile --select shop.stg_orders`" in done.err
     opaque = {node["unique_id"]: node["reason"] for node in done.json["opaque"]}
     assert opaque[STG].startswith("on head: not compiled: run `dbt compile`")
     # It counts as changed, and everything that reads it.
@@ -86,6 +88,9 @@ def test_of_a_head_that_was_only_parsed_what_is_the_same_is_taken_over(sides: Si
 def test_a_head_that_is_older_than_its_files_is_refused(sides: Sides) -> None:
     folder = sides.shell.folder
     shutil.copytree(PROJECT, folder, dirs_exist_ok=True)
+    manifest = json.loads((folder / "target" / "manifest.json").read_text())
+    python = manifest["nodes"]["model.shop.py_model"]  # the project's file was formatted since
+    (folder / python["original_file_path"]).write_text(python["raw_code"])
     later = time.time() + 3600
     model = folder / "models" / "stg_orders.sql"
     for file in folder.rglob("*.*"):
@@ -93,10 +98,11 @@ def test_a_head_that_is_older_than_its_files_is_refused(sides: Sides) -> None:
     # A checkout touches files: what dbt has read is not newer.
     os.utime(model, (later, later))
     assert sides("select").code == 0
+    (folder / "profiles.yml").write_text("{}\n")  # dbt, which would parse it anew, cannot
     model.write_text("select 1 as another")
     os.utime(model, (later, later))
     error = sides.refused("select")
-    assert "is older than the project: models/stg_orders.sql was written after it" in error
+    assert "is older than the project: models/stg_orders.sql is not as dbt has read it" in error
     assert "on the whole project again" in error
     model.unlink()
-    assert "is older than the project: models/stg_orders.sql is gone;" in sides.refused("select")
+    assert "is older than the project: models/stg_orders.sql is gone" in sides.refused("select")

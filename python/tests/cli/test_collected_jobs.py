@@ -12,6 +12,8 @@ from test_assets import names
 from test_schemas import valid
 from two_sides import FROM_RAW, STG, Sides
 
+from dbt_ripple.openlineage.declared_lineage import Dataset
+
 STORE = "openlineage_events"
 LAKE = "s3://lake"
 
@@ -83,6 +85,27 @@ def test_trace_goes_through_collected_jobs(collecting: Shell) -> None:
         "trace", collecting("trace", "spark:train", "-d", "upstream", "--format", "json").json
     )
     assert {"asset.airflow.load_orders.load", STG} <= {n["unique_id"] for n in document["nodes"]}
+
+
+@pytest.mark.parametrize("id_", ["table:raw_events", "file:lake/x", "topic:clicks"])
+def test_an_id_means_one_thing_in_code_events_and_answers(shell: Shell, id_: str) -> None:
+    read = Dataset.of(id_)
+    assert Dataset.of(read.written) == read
+    file = shell.folder / STORE / "events-00000001.ndjson"
+    file.parent.mkdir()
+    made = run_event(
+        "__main__.sessions",
+        integration="",
+        inputs=[dataset(read.namespace, read.name)],
+        outputs=[dataset("table", "session_metrics")],
+    )
+    file.write_text(json.dumps(made) + "\n")
+    expected = ["JOB __main__.sessions", "TABLE session_metrics"]
+    assert names(shell("trace", id_).out)[1:] == expected
+    assert names(shell("trace", "job:__main__.sessions").out) == expected
+    # The same asset as a person registers: not a second one beside it.
+    assert shell("register", id_, "--owner", "data@shop.example").code == 0
+    assert names(shell("trace", id_).out)[1:] == expected
 
 
 def test_where_events_are_read_from(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,7 @@ def test_a_reason_in_words_and_in_json() -> None:
         (Code.HOOKS_MAY_WRITE(names=[*"abcd"]), "hooks of a, b, c, ... may write to it"),
         (Code.REACHES(assets=["a"]), "reaches 1 asset (a)"),
         (Code.REACHES_MORE_THAN(assets=["a"] * 12, most=3), None),
-        (Code.WORDS_DROPPED(words=["x", "y"]), "sqlglot drops `x`, `y`"),
+        (Code.WORDS_DROPPED(words=["x", "y"]), "what `x`, `y` means there is not known here"),
         (Code.FACT_RUNS(fact="it holds", tests=["a"]), "it holds, which runs"),
         (Code.FACT_RUNS(fact="it holds", tests=["a", "b"]), "it holds, which run"),
         (Code.COLUMN_GONE(name="a\nb", column="c"), "a\nb.c is gone"),

@@ -11,6 +11,12 @@ import pytest
 from cli_shell import Done
 from two_sides import FROM_RAW, NOT_NEGATIVE, STG, UNIQUE, V1, V2, Sides
 
+from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts.project import Metadata
+from dbt_ripple.reasons import Code
+from dbt_ripple.rendering.selection import selection_lines
+from dbt_ripple.selection.result import Opaque, Selection
+
 COMMAND = "from dbt_ripple.cli import main; main()"
 DOUBLED = FROM_RAW.replace("amount,", "amount * 2 as amount,")
 
@@ -39,7 +45,7 @@ def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
         "orders_snapshot\n"
         "unit tests: amounts_are_summed\n"
         "exposures: daily_revenue_report\n"
-        "not analysed:\n"
+        "not analysed, so each counts as depending on all that it reads:\n"
         "  py_model: a Python model\n"
     )
     markdown = sides("select", "--no-facts", "--format", "markdown").out
@@ -124,8 +130,16 @@ def test_results_of_another_command_prove_nothing_and_that_is_reported(sides: Si
 def test_a_missing_column_is_broken_with_its_name(sides: Sides) -> None:
     sides.write_sql(STG, FROM_RAW.replace("amount, ", ""))
     done = sides("select")
-    assert "cannot compile:\n" in done.out
-    assert "no_negative_amount: cannot find amount: stg_orders.amount is gone\n" in done.out
+    # Each once, the cause before the tests: of a test that is selected, beside it.
+    head, _, tests = done.out.partition("tests:\n")
+    assert "cannot be built:\n" in head
+    cause = "cannot find amount: stg_orders.amount is gone\n"
+    assert "no_negative_amount" not in head
+    assert [line.split()[0] for line in tests.splitlines() if cause.strip() in line] == [
+        "no_negative_amount"
+    ]
+    models = [line.split(":")[0] for line in head.splitlines()[2:]]
+    assert len(models) == len(set(models)) > 0
     document = sides("select", "--format", "json").json
     assert {broken["unique_id"] for broken in document["broken"]} >= {NOT_NEGATIVE, V1}
     assert NOT_NEGATIVE in {test["unique_id"] for test in document["tests"]}
@@ -145,7 +159,7 @@ def test_blocked_tests_are_counted_at_what_cannot_be_built(sides: Sides) -> None
     done = sides("select")
     assert "1 blocked by what cannot be built; dbt's" in done.out.splitlines()[0]
     assert (
-        "cannot be built:\n  dim_customers.v1: there is no amount: eph_orders.amount is gone (renamed to total); 1 test blocked\n"
+        "cannot be built:\n  dim_customers.v1: cannot find amount: eph_orders.amount is gone (renamed to total); 1 test blocked\n"
         in done.out
     )
     assert "proven" not in done.out
@@ -247,3 +261,30 @@ def test_it_answers_within_a_process_of_its_own(sides: Sides) -> None:
 )
 def test_options_that_make_no_sense(sides: Sides, arguments: tuple[str, ...], message: str) -> None:
     assert message in sides.refused("select", *arguments)
+
+
+def test_what_is_so_at_every_run_is_said_only_when_asked(sides: Sides) -> None:
+    """Without a catalog.json types are not compared: a note that nobody reads a second time."""
+    sides.write_sql(STG, f"{FROM_RAW} where amount > 0")
+    for side in ("target", "state"):
+        (sides.shell.folder / side / "catalog.json").unlink()
+    quiet, detailed = (sides("gate", *more) for more in ((), ("-v",)))
+    assert quiet.out == detailed.out
+    assert "no catalog.json" not in quiet.err
+    assert "base and head have no catalog.json" in detailed.err
+
+
+def test_a_long_list_is_counted_and_nothing_untouched_is_listed() -> None:
+    selection = Selection(
+        models=[f"model.shop.m{number}" for number in range(139)],
+        opaque=[Opaque(unique_id=u, reason=Code.PYTHON_MODEL()) for u in ("model.shop.m1", "x")],
+    )
+    project = Project(target_path="", metadata=Metadata(), nodes={}, parents={}, children={})
+    lines = [*selection_lines(selection, project)]
+    (built,) = (line for line in lines if line.startswith("to build"))
+    assert built.count("model.shop.") == 25
+    assert built.endswith(" and 114 more (--output names has them all)")
+    assert lines[-2:] == [
+        "not analysed, so each counts as depending on all that it reads:",
+        "  model.shop.m1: a Python model",
+    ]

@@ -62,7 +62,7 @@ def test_where_dbt_cannot_compile_it_is_refused_with_the_command(
         assert "`dbt compile`" in err
     code, out, err = ripple(monkeypatch, capsys, "impact", "raw_orders", "--drop", "amount")
     assert (code, out) == (2, "")
-    assert "from raw_orders on) but not compiled them; compile the whole project" in err
+    assert "dbt has parsed this project but not compiled it" in err
 
 
 def test_warnings_that_the_project_file_makes_errors_count(

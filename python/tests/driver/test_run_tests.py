@@ -63,11 +63,9 @@ def test_after_a_parse_only_what_changed_is_compiled_built_and_tested(
     )
     assert code == 0
     wide = json.loads(out)
-    assert "2 nodes of head are not compiled, and dbt could not compile here: " in err
-    assert (
-        "10 nodes unchanged in code, taken over as base compiled them; 2 others have to be compiled:"
-        " `dbt compile --select tiny.pivoted tiny.stg_orders`"
-    ) in err
+    assert "2 nodes of head are not compiled, and dbt cannot compile here (" in err
+    compiles = "`dbt compile --select tiny.pivoted tiny.stg_orders`"
+    assert f": they count as changed; compile by {compiles}" in err
     counts = wide["counts"]
     assert counts["impacted_tests"] + counts["proven_tests"] == counts["all_tests"] == 7
 
@@ -77,7 +75,6 @@ def test_after_a_parse_only_what_changed_is_compiled_built_and_tested(
     )
     assert code == 0, err
     asked = json.loads(out)
-    assert "2 others were compiled" in err
 
     code, out, err = ripple(
         monkeypatch, capsys, "select", "--state", "../state", "--format", "json", "--run"
@@ -89,7 +86,7 @@ def test_after_a_parse_only_what_changed_is_compiled_built_and_tested(
         "not_null_big_orders_amount",
         "not_null_fct_customers_total",
     ]
-    assert "taken over as base compiled them; 2 others were compiled" in err
+    assert "compiled as for" not in err
     # Built is what is in `models`; what it reads besides is base's.
     assert relations(tiny)["dev"] == {"stg_orders", "big_orders", "fct_customers", "pivoted"}
     results = json.loads((tiny / "target" / "run_results.json").read_text())["results"]

@@ -10,11 +10,14 @@ import duckdb
 import pytest
 import sqlglot
 from lineage_fixtures import read_fixtures
+from sqlglot import parse_one
 from test_every_argument import table
 
 from dbt_ripple.flow.identifiers import DIALECTS
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.lowering.clause_helpers import refuse_unread
+from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.reasons import Code
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it warns of what it cannot write
@@ -36,7 +39,7 @@ DROPPED = [
 
 @pytest.mark.parametrize(("dialect", "sql", "word"), DROPPED)
 def test_a_dropped_name_or_number_makes_a_query_opaque(dialect: str, sql: str, word: str) -> None:
-    assert str(lower(sql, dialect).reason) == f"sqlglot drops `{word}`"
+    assert str(lower(sql, dialect).reason) == f"what `{word}` means there is not known here"
 
 
 def meaning(sql: str, dialect: str) -> Any:
@@ -149,7 +152,7 @@ def test_the_number_of_a_day_counts() -> None:
 )
 def test_a_length_hides_no_other_number(kept: str) -> None:
     sql = f"select b::varchar(3) as y, {kept} as z, quantile_cont(a, 0.5, 3) as x from t"
-    assert str(lower(sql, "duckdb").reason) == "sqlglot drops `3`"
+    assert str(lower(sql, "duckdb").reason) == "what `3` means there is not known here"
 
 
 def builders() -> Iterator[tuple[str, str]]:
@@ -179,3 +182,10 @@ def test_no_function_loses_an_argument_unnoticed() -> None:
                 silent.append(f"{dialect}: {call}")
     assert not silent
     assert noticed > 200
+
+
+def test_what_is_not_followed_is_said_in_the_words_of_the_query() -> None:
+    query = parse_one("select a from t limit 5")
+    with pytest.raises(Unsupported) as refused:
+        refuse_unread(query, frozenset({"kind", "expressions", "from_", "from"}))
+    assert str(refused.value.reason) == "cannot follow `LIMIT 5`"

@@ -367,3 +367,11 @@ def test_tests_are_counted() -> None:
     assert report.broken_tests == ["test.p.positive"]
     assert "test.p.none" not in report.tests
     assert report.document()["broken_tests"] == ["test.p.positive"]
+
+
+def test_what_only_a_test_reads_is_not_said_to_be_free_to_go() -> None:
+    reads = check("test.p.amount", "select amount from s.stg where amount is null", "model.p.stg")
+    base = world(node("model.p.stg", "select id, amount from s.raw", "source.p.raw"), reads)
+    report = of(base, "stg", Change("drop", "amount"))
+    assert report.decision == "BLOCKED"
+    assert report.recommendation == "Edit the tests with it: amount."

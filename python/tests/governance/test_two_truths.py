@@ -121,6 +121,17 @@ def test_a_new_reader_of_another_definition(copy: str, code: Code | None) -> Non
     assert findings_of(head, side(canonical=True, kpi=KPI, copy=copy, report=edited)) == []
 
 
+def test_what_the_canonical_one_is_made_of_passes_nobody_by() -> None:
+    """A mart reads the staging model below the canonical one, as every mart does."""
+    models = {
+        "copy": "select id, amount * 3 as net from s.orders",
+        "kpi": "select id, net / 100 as net from s.copy",
+    }
+    base = side(canonical=True, **models, report="select id from s.copy")
+    head = side(canonical=True, **models, report="select id, net from s.copy")
+    assert [f for f in gate(base, head).findings if f.rule in RULES] == []
+
+
 def test_a_metric_is_a_duplicate_of_the_one_that_asks_the_same() -> None:
     base = shop()
     again = {

@@ -65,18 +65,18 @@ def shop(expression: str, when: datetime) -> Project:
 def test_a_plain_run_leaves_all_of_it_as_it_is(duck: Path) -> None:
     output = ours(dbt(duck, "build"))
     assert len(output) > 30
-    assert set(output.values()) == {"LEFT AS IT IS", "pass"}
+    assert set(output.values()) == {"SKIPPED, dbt-ripple build makes it", "pass"}
     assert relations(duck) == set()
     # Beside an edit of the project, and by a path that is the package's as well.
     dbt(duck, "build", "--select", "models")
     assert relations(duck) == set()
 
     built = ours(dbt(duck, "run", *ASKED))
-    assert "LEFT AS IT IS" not in built.values()
+    assert "SKIPPED, dbt-ripple build makes it" not in built.values()
     assert set(built) <= relations(duck)
     assert set(ours(dbt(duck, "test", *ASKED)).values()) == {"pass"}
     again = ours(dbt(duck, "run"))
-    assert set(again.values()) == {"LEFT AS IT IS"}
+    assert set(again.values()) == {"SKIPPED, dbt-ripple build makes it"}
 
 
 def test_one_model_by_its_name(duck: Path) -> None:
@@ -89,7 +89,11 @@ def test_what_others_read_is_built_in_every_run(duck: Path) -> None:
     (duck / "models" / "theirs.sql").write_text(
         "select * from {{ ref('dbt_ripple', 'dim_columns') }}"
     )
-    built = {name for name, output in ours(dbt(duck, "run")).items() if output != "LEFT AS IT IS"}
+    built = {
+        name
+        for name, output in ours(dbt(duck, "run")).items()
+        if output != "SKIPPED, dbt-ripple build makes it"
+    }
     assert built == {"dim_columns", "dim_nodes", "dim_snapshots"}
     assert rows(duck, "select * from dev.theirs") == []
 
@@ -100,8 +104,11 @@ def test_a_rule_that_is_named_is_asked_in_every_run(duck: Path) -> None:
     dbt(duck, "run", *ASKED)
     loaded(duck, shop("amount", NOON), "one")
     output = ours(dbt(duck, "build"))
-    assert "LEFT AS IT IS" not in (output["owner_missing"], output["dim_nodes"])
-    assert output["dim_columns"] == "LEFT AS IT IS"
+    assert "SKIPPED, dbt-ripple build makes it" not in (
+        output["owner_missing"],
+        output["dim_nodes"],
+    )
+    assert output["dim_columns"] == "SKIPPED, dbt-ripple build makes it"
     # `model.p.stg` and its source have no owner: the test of the rule fails, though nobody selected it.
     assert rows(duck, "select count(*) from dev_ripple.owner_missing") == [(2,)]
     results = dbt(duck, "test")
@@ -113,7 +120,7 @@ def test_in_every_run_where_one_says_so(duck: Path) -> None:
         "vars: {dbt_ripple: {", "vars: {dbt_ripple: {ripple_in_every_run: true, "
     )
     (duck / "dbt_project.yml").write_text(text)
-    assert "LEFT AS IT IS" not in ours(dbt(duck, "run")).values()
+    assert "SKIPPED, dbt-ripple build makes it" not in ours(dbt(duck, "run")).values()
 
 
 @pytest.mark.parametrize(

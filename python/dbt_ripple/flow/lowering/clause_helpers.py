@@ -21,7 +21,17 @@ def refuse_unread(node: Any, reads: frozenset[str]) -> None:
     args = node.args
     if not reads.issuperset(args) and not reads.issuperset(compress(args, args.values())):
         name = next(name for name, value in args.items() if value and name not in reads)
-        raise Unsupported(f"{type(node).__name__} with {name.rstrip('_')}")
+        value = next((v for v in as_list(args[name]) if isinstance(v, exp.Expression)), node)
+        raise Unsupported(f"cannot follow {as_written(value)}")
+
+
+def as_written(node: Any) -> str:
+    """A part of a query as SQL has it, short, for people."""
+    text = " ".join(node.sql(comments=False).split())
+    return f"`{text if len(text) <= _SHOWN else f'{text[:_SHOWN]}...'}`"
+
+
+_SHOWN: Final = 60
 
 
 def hash_ordinal(node: Any) -> int | None:

@@ -22,7 +22,7 @@ from dbt_ripple.flow.ir import (
     Values,
 )
 from dbt_ripple.flow.lowering.after_from import AfterFrom
-from dbt_ripple.flow.lowering.clause_helpers import READ_OF_NAME, refuse_unread
+from dbt_ripple.flow.lowering.clause_helpers import READ_OF_NAME, as_written, refuse_unread
 from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list, function_name, verbatim
 from dbt_ripple.flow.lowering.pivot import Pivots
 from dbt_ripple.flow.lowering.scope import Unsupported
@@ -244,7 +244,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
             rel = self.table_function(node, columns)
             columns = []
         else:
-            raise Unsupported(f"FROM {node.key.upper()}")
+            raise Unsupported(f"cannot follow {as_written(node)} in FROM")
         return rel, columns
 
     def parts(self, node: exp.Table) -> list[str]:

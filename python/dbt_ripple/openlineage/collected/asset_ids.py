@@ -10,8 +10,13 @@ _NO_NAME: Final = re.compile(r"[\s:+@,'\"\x00-\x1f\x7f]+")
 
 
 def spelled(name: str) -> str:
-    """A name as it may stand in an id."""
-    return _NO_NAME.sub("_", name).strip("_") or "_"
+    """A name as it may stand in an id.
+
+    Example:
+        >>> spelled("daily load: 'orders'"), spelled("__main__.f")
+        ('daily_load_orders', '__main__.f')
+    """
+    return "_".join(filter(None, _NO_NAME.split(name))) or "_"
 
 
 def short_hash(key: object) -> str:

@@ -112,6 +112,10 @@ def dataset_type(name: DatasetName, given_type: str = "") -> str:
     """
     if given_type.upper() in _TYPES:
         return _TYPES[given_type.upper()]
+    if (
+        OF_PREFIX.get(name.namespace) in DATASETS
+    ):  # an asset's id: see `declared_lineage.Dataset.of`
+        return OF_PREFIX[name.namespace]
     kind = scheme(name.namespace)
     return "topic" if kind in _TOPICS else "file" if kind in _FILES else "table"
 
