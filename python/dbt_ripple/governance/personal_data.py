@@ -118,8 +118,8 @@ class _Tag(NamedTuple):
     """A tag that base has and head does not.
 
     Attributes:
-        is_own: whether its own column is there without it; else it went with its column, and is laid on
-            what that column was computed from.
+        is_own: whether the value is there without it; else it went with its column, or stayed where
+            something else stands now, and is laid on what that column was computed from.
     """
 
     column: str
@@ -134,31 +134,64 @@ def _removed_tags(sides: Sides) -> dict[str, list[_Tag]]:
         return {}
     now = declared_columns(sides.head, sides.head_analysis)
     removed: dict[str, dict[str, _Tag]] = {}
+    # What its column does not hold any more.
     gone: dict[tuple[str, str], str] = {}
     for unique_id, columns in before.items():
         present = _columns_of(sides, unique_id)
+        edited = _is_edited(sides, unique_id)
         for key, (column, kind) in columns.items():
             if key in now.get(unique_id, {}):
-                continue
-            if key in present:
+                if edited and _value(sides.base_analysis, unique_id, key) != _value(
+                    sides.head_analysis, unique_id, key
+                ):
+                    gone[unique_id, key] = kind
+            elif key in present:
                 removed.setdefault(unique_id, {})[key] = _Tag(column, kind, True)
             else:
                 gone[unique_id, key] = kind
+    laid: set[tuple[str, str]] = set()
     if gone:
         for (parent, column), child, child_column in value_edges(
             sides.base_analysis.edges, {unique_id for unique_id, _ in gone}
         ):
             lost = gone.get((child, child_column.lower()))
             key = column.lower()
-            if (
-                lost is None
-                or column == ROWS
-                or parent not in sides.head.nodes
-                or key in before.get(parent, {})
-            ):
+            if lost is None or column == ROWS or parent not in sides.head.nodes:
                 continue
-            removed.setdefault(parent, {}).setdefault(key, _Tag(column, lost, False))
+            laid.add((child, child_column.lower()))
+            if key not in before.get(parent, {}):
+                removed.setdefault(parent, {}).setdefault(key, _Tag(column, lost, False))
+    # Of a value that comes from nowhere above: where it stands now.
+    moved = {
+        value: kind
+        for (unique_id, key), kind in gone.items()
+        if (unique_id, key) not in laid and (value := _value(sides.base_analysis, unique_id, key))
+    }
+    for unique_id, analysed in sides.head_analysis.nodes.items() if moved else ():
+        for column, value in zip(analysed.columns, analysed.fingerprints, strict=False):
+            key = column.lower()
+            if (
+                (kind := moved.get(value)) is not None
+                and unique_id in sides.head.nodes
+                and key not in now.get(unique_id, {})
+                and _value(sides.base_analysis, unique_id, key) != value
+            ):
+                removed.setdefault(unique_id, {})[key] = _Tag(column, kind, True)
     return {unique_id: [*tags.values()] for unique_id, tags in removed.items()}
+
+
+def _is_edited(sides: Sides, unique_id: str) -> bool:
+    then, node = sides.base.nodes[unique_id], sides.head.nodes.get(unique_id)
+    return node is not None and node.compiled_code != then.compiled_code
+
+
+def _value(analysis: Analysis, unique_id: str, key: str) -> str | None:
+    """The fingerprint of a column; None where it has none."""
+    analysed = analysis.nodes.get(unique_id)
+    if analysed is None:
+        return None
+    columns = zip(analysed.columns, analysed.fingerprints, strict=False)
+    return next((value for column, value in columns if column.lower() == key), None)
 
 
 def _columns_of(sides: Sides, unique_id: str) -> Collection[str]:

@@ -49,6 +49,7 @@ BLOCKS = (
 )
 RULES = Config({**dict.fromkeys(QUIET, "off"), **dict.fromkeys(BLOCKS, "block")})
 MASK = "macro.dbt_ripple.mask"
+OF_DBT = "macro.dbt.create_table_as"
 OF_ONE_WORLD = 4
 """Edits that are tried on the same promises: to analyse them takes as long as an edit."""
 
@@ -90,6 +91,7 @@ class World:
 def worlds(project: Project, dice: random.Random, cache: Cache | None = None) -> Iterator[World]:
     """The same project with other promises, without end."""
     macros = {
+        OF_DBT: Macro(unique_id=OF_DBT, name="create_table_as", package_name="dbt"),
         MASK: Macro(
             unique_id=MASK,
             name="mask",
@@ -334,6 +336,198 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         said = Column(name="leaked", meta={"pii": "none", "pii_reason": "nobody minds"})
         return world.having(replace(leaking(world), columns={"leaked": said}))
 
+    def reading(world: World, sql: str, **more: Any) -> Project:
+        """A new public model with this text, which names the hidden one without `ref`."""
+        made = replace(
+            world.shown,
+            unique_id=f"model.{world.shown.package_name}.leak",
+            name="leak",
+            alias="leak",
+            relation_name='"x"."leak"',
+            columns={},
+            raw_code=sql,
+            compiled_code=sql,
+            depends_on=DependsOn(nodes=[world.hidden.unique_id]),
+            **more,
+        )
+        return world.having(made)
+
+    def hidden_as(world: World, sql: str, **more: Any) -> Node:
+        return replace(world.hidden, raw_code=sql, compiled_code=sql, **more)
+
+    def inner(world: World) -> str:
+        return (world.hidden.compiled_code or "").rstrip().rstrip(";")
+
+    def swapped(world: World) -> Project:
+        """The tag stays where it is; the values of two columns change places below it."""
+        other = next(name for name in world.others if name != world.secret)
+        names = {world.secret: other, other: world.secret}
+        chosen = ", ".join(f"m.{q(names.get(n, n))} as {q(n)}" for n in world.others)
+        above = hidden_as(world, f"select {chosen} from (\n{inner(world)}\n) as m")
+        more = f", (select max(h.{q(other)}) from {world.hidden.relation_name} as h) as leaked"
+        made = select(world, world.columns, more)
+        depends_on = DependsOn(nodes=[*made.depends_on.nodes, world.hidden.unique_id])
+        return world.having(above, replace(made, depends_on=depends_on))
+
+    def under_another_name(world: World) -> Project:
+        """The hidden model gets another name, and no tags."""
+        unique_id = f"{world.hidden.unique_id}_2"
+        other = replace(
+            world.hidden, unique_id=unique_id, name=f"{world.hidden.name}_2", columns={}
+        )
+        made = leaking(world)
+        above = DependsOn(nodes=[*world.shown.depends_on.nodes, unique_id])
+        head = world.having(other, replace(made, depends_on=above))
+        return World.having(
+            replaced(world, head), without=(world.hidden.unique_id,)
+        )
+
+    def replaced(world: World, head: Project) -> World:
+        return World(
+            *(head, world.shown, world.column, world.columns, world.hidden, world.secret),
+            *(world.others, world.analysis),
+        )
+
+    def by_a_source(world: World) -> Project:
+        source = Node(
+            unique_id=f"source.{world.project.name}.x.plain",
+            name="plain",
+            resource_type="source",
+            package_name=world.project.name,
+            identifier=world.hidden.alias,
+            schema=world.hidden.schema,
+            database=world.hidden.database,
+            relation_name=world.hidden.relation_name,
+        )
+        made = leaking(world)
+        above = DependsOn(nodes=[*world.shown.depends_on.nodes, source.unique_id])
+        return world.having(source, replace(made, depends_on=above))
+
+    def without_ref(world: World) -> Project:
+        return world.having(replace(leaking(world), depends_on=world.shown.depends_on))
+
+    def by_its_bare_name(world: World) -> Project:
+        name = world.hidden.alias or world.hidden.name
+        more = f", (select max(h.{q(world.secret)}) from {name} as h) as leaked"
+        return world.having(select(world, world.columns, more))
+
+    def through_python(world: World) -> Project:
+        code = f"def model(dbt, session):\n    return dbt.ref('{world.hidden.name}')\n"
+        between = replace(
+            world.hidden,
+            unique_id=f"model.{world.hidden.package_name}.between",
+            name="between",
+            alias="between",
+            relation_name='"x"."between"',
+            columns={},
+            language="python",
+            raw_code=code,
+            compiled_code=None,
+            depends_on=DependsOn(nodes=[world.hidden.unique_id]),
+        )
+        more = ', (select max(b.anything) from "x"."between" as b) as leaked'
+        made = select(world, world.columns, more)
+        above = DependsOn(nodes=[*made.depends_on.nodes, between.unique_id])
+        return world.having(between, replace(made, depends_on=above))
+
+    def into_a_snapshot(world: World) -> Project:
+        unique_id = f"snapshot.{world.shown.package_name}.leak"
+        sql = f"select * from {world.hidden.relation_name}"
+        made = replace(
+            world.shown,
+            unique_id=unique_id,
+            resource_type="snapshot",
+            name="leak",
+            alias="leak",
+            relation_name='"x"."leak"',
+            config={"materialized": "snapshot", "strategy": "check", "check_cols": "all"},
+            raw_code=sql,
+            compiled_code=sql,
+            depends_on=DependsOn(nodes=[world.hidden.unique_id]),
+        )
+        return world.having(made)
+
+    def consumer(world: World) -> Project:
+        made = Node(
+            unique_id=f"exposure.{world.project.name}.board",
+            name="board",
+            resource_type="exposure",
+            package_name=world.project.name,
+            meta={"public": True},
+            depends_on=DependsOn(nodes=[world.hidden.unique_id]),
+        )
+        return world.having(made)
+
+    def own_function(world: World) -> Project:
+        function = Node(
+            unique_id=f"function.{world.project.name}.md5",
+            name="md5",
+            resource_type="function",
+            package_name=world.project.name,
+        )
+        made = leaking(world, "max(md5(cast(h.{} as varchar)))")
+        above = DependsOn(nodes=[*made.depends_on.nodes, function.unique_id])
+        return world.having(function, replace(made, depends_on=above))
+
+    def copying(world: World) -> str:
+        return f"create table public_copy as select * from {world.hidden.relation_name}"
+
+    def with_config(world: World, **config: Any) -> Project:
+        return world.having(replace(world.shown, config={**world.shown.config, **config}))
+
+    def said(world: World, code: str) -> Project:
+        """Jinja before the text, which compiles to nothing."""
+        return world.having(replace(world.shown, raw_code=f"{code}\n{world.shown.raw_code}"))
+
+    def macro(world: World, name: str, text: str, package: str | None = None) -> Macro:
+        package = package or world.project.name
+        return Macro(
+            unique_id=f"macro.{package}.{name}",
+            name=name,
+            package_name=package,
+            macro_sql=f"{{% macro {name}() %}}{text}{{% endmacro %}}",
+        )
+
+    def having_macros(world: World, *nodes: Node, macros: tuple[Macro, ...]) -> Project:
+        named = {made.unique_id: made for made in macros}
+        return world.having(*nodes, macros={**world.project.macros, **named})
+
+    def by_macros_of_a_hook(world: World) -> Project:
+        hook = {"sql": "{{ tidy() }}", "transaction": True}
+        node = replace(world.shown, config={**world.shown.config, "post-hook": [hook]})
+        macros = (macro(world, "tidy", "{{ sweep() }}"), macro(world, "sweep", copying(world)))
+        return having_macros(world, node, macros=macros)
+
+    def builder(world: World) -> Project:
+        kind = world.shown.materialized
+        adapter = world.project.metadata.adapter_type
+        return having_macros(
+            world, macros=(macro(world, f"materialization_{kind}_{adapter}", copying(world)),)
+        )
+
+    def printed(text: str) -> Callable[[World], Project]:
+        return lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n-- \n, {text.replace('SECRET', w.secret)}",
+            )
+        )
+
+    def stacked(world: World) -> Project:
+        made = select(world, world.columns)
+        others = ", ".join("null" for _ in world.columns[1:])
+        value = ", ".join(filter(None, (f"cast(h.{q(world.secret)} as varchar)", others)))
+        first, *rest = world.columns
+        sql = ", ".join([f"cast(m.{q(first)} as varchar) as {q(first)}", *(f"m.{q(c)}" for c in rest)])
+        text = f"select {sql} from ({made.compiled_code}) as m union all select {value} from {world.hidden.relation_name} as h"
+        above = DependsOn(nodes=[*made.depends_on.nodes, world.hidden.unique_id])
+        return world.having(
+            replace(made, raw_code=text, compiled_code=text, depends_on=above)
+        )
+
+    def position(world: World) -> int:
+        return world.others.index(world.secret) + 1
+
     return {
         "drop": lambda w: w.having(dropped(w)),
         "drop by rename": lambda w: w.having(
@@ -394,7 +588,157 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         "leak, last of a window": lambda w: w.having(
             leaking(w, "max(h.{0}) filter (where h.{0} <> '')")
         ),
+        "leak, columns swapped": swapped,
+        "leak, under another name": under_another_name,
+        "leak, by a source": by_a_source,
+        "leak, without ref": without_ref,
+        "leak, by its bare name": by_its_bare_name,
+        "leak, through python": through_python,
+        "leak, into a snapshot": into_a_snapshot,
+        "leak, to a consumer": consumer,
+        "leak, hidden made public": lambda w: w.having(
+            replace(w.hidden, meta={**w.hidden.meta, "public": True})
+        ),
+        "leak, by a function called md5": own_function,
+        "leak, star": lambda w: reading(w, f"select * from {w.hidden.relation_name}"),
+        "leak, star renamed": lambda w: reading(
+            w,
+            f"select * rename ({q(w.secret)} as plain) from {w.hidden.relation_name}",
+        ),
+        "leak, renamed by position": lambda w: reading(
+            w,
+            f"select c{position(w)} as plain from {w.hidden.relation_name} as h"
+            f"({', '.join(f'c{i + 1}' for i in range(len(w.others)))})",
+        ),
+        "leak, by position": lambda w: reading(
+            w,
+            f"select {'$' if w.project.metadata.adapter_type == 'snowflake' else '#'}{position(w)}"
+            f" as plain from {w.hidden.relation_name}",
+        ),
+        "leak, whole row": lambda w: reading(
+            w, f"select to_json(h) as plain from {w.hidden.relation_name} as h"
+        ),
+        "leak, whole row as an object": lambda w: reading(
+            w, f"select object_construct(*) as plain from {w.hidden.relation_name}"
+        ),
+        "leak, row itself": lambda w: reading(w, f"select h from {w.hidden.relation_name} as h"),
+        "leak, summarized": lambda w: reading(
+            w, f"select * from (summarize {w.hidden.relation_name})"
+        ),
+        "leak, unpivoted": lambda w: reading(
+            w, f"select v from {w.hidden.relation_name} unpivot (v for k in ({q(w.secret)}))"
+        ),
+        "leak, stacked": stacked,
+        "leak, most frequent": lambda w: w.having(leaking(w, "mode(h.{})")),
+        "leak, backwards": lambda w: w.having(leaking(w, "max(reverse(cast(h.{} as varchar)))")),
+        "leak, in another alphabet": lambda w: w.having(
+            leaking(w, "max(to_base64(encode(cast(h.{} as varchar))))")
+        ),
+        "leak, instead of its hash": lambda w: w.having(
+            leaking(
+                w,
+                "max(replace(md5(cast(h.{0} as varchar)), md5(cast(h.{0} as varchar)), cast(h.{0} as varchar)))",
+            )
+        ),
+        "leak, too deep to read": lambda w: w.having(
+            leaking(w, f"max({'(' * 3000}h.{{}}{')' * 3000})")
+        ),
+        "leak, second statement": lambda w: reading(
+            w, f"select 1 as id; create table y as select * from {w.hidden.relation_name}"
+        ),
+        "leak, behind a name in quotes": lambda w: reading(
+            w, """select 1 as "it's", (select max(x) from query('select ' || 'x')) as plain"""
+        ),
+        "leak, by a header": lambda w: with_config(w, sql_header=copying(w)),
+        "leak, by a hook between names in quotes": lambda w: with_config(
+            w,
+            **{
+                "post-hook": [
+                    {"sql": f'select 1 as "/*"; {copying(w)}; select 1 as "*/"', "transaction": True}
+                ]
+            },
+        ),
+        "leak, by macros of a hook": by_macros_of_a_hook,
+        "leak, by what a hook joins": lambda w: with_config(
+            w,
+            **{
+                "post-hook": [
+                    {"sql": "{{ 'cre' ~ 'ate table x as from y' }}", "transaction": True}
+                ]
+            },
+        ),
+        "leak, by a materialization": builder,
+        "leak, by one of dbt's macros": lambda w: having_macros(
+            w, macros=(macro(w, "create_table_as", copying(w)),)
+        ),
+        "leak, by a query of Jinja": lambda w: said(
+            w, f"{{% do run_query('{copying(w)}') %}}".replace('"', "")
+        ),
+        "leak, by a statement of Jinja": lambda w: said(
+            w, f"{{% call statement('x') %}}{copying(w)}{{% endcall %}}"
+        ),
+        "leak, by the adapter": lambda w: said(
+            w, f"{{% do adapter.execute('{copying(w)}') %}}".replace('"', "")
+        ),
+        "leak, by a macro of Jinja": lambda w: having_macros(
+            w,
+            replace(
+                w.shown,
+                raw_code=f"{{% do sweep() %}}\n{w.shown.raw_code}",
+                depends_on=DependsOn(
+                    nodes=w.shown.depends_on.nodes, macros=[f"macro.{w.project.name}.sweep"]
+                ),
+            ),
+            macros=(macro(w, "sweep", f"{{% do run_query('{copying(w)}') %}}".replace('"', "")),),
+        ),
         "alias, by macro": naming,
+        "alias, by macro of an adapter": lambda w: having_macros(
+            w, macros=(macro(w, "default__generate_alias_name", "elsewhere"),)
+        ),
+        "branch, by the place": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if this.schema == 'prod' %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by the place of another": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if ref('{w.hidden.name}').database == 'prod' %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by schema": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if schema == 'prod' %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by what is there": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if adapter.get_relation('prod', 's', 't') %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by a builtin": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if builtins.var('x', '') %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by what is selected": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if selected_resources | length > 9 %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by the second run": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if is_incremental() %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by replacing": printed("{{ target.name.replace('dev', 'id').replace('prod', 'SECRET') }}"),
+        "branch, by printing": printed("{{ target.name }}"),
         "branch, leak": lambda w: branch(w, f", {q(w.secret)}"),
     }
 
@@ -497,7 +841,9 @@ def judge(world: World, made: Made | Project, cache: Cache | None) -> GateReport
 def is_told(world: World, report: GateReport) -> bool:
     """Whether the answer is not APPROVED because of what was done."""
     about = {world.shown.unique_id, world.hidden.unique_id, "model.tools.leak", None}
-    about |= {f"{world.shown.unique_id}.v1", f"model.{world.shown.package_name}.leak"}
+    about |= {f"{world.shown.unique_id}.v1", f"exposure.{world.project.name}.board"}
+    about |= {f"{kind}.{world.shown.package_name}.leak" for kind in ("model", "snapshot")}
+    about |= {f"function.{world.project.name}.md5"}
     return report.decision != "APPROVED" and any(
         finding.level in ("warn", "block") and finding.unique_id in about
         for finding in report.findings
