@@ -61,7 +61,7 @@ def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
     findings = _pii(sides.head, data.columns, sides.own)
     if not findings:
         return
-    declared = _declared_as_on_head(sides, findings.values())
+    declared = _declared_as_on_head(sides, findings.values(), removed)
     # Who may see it is another matter: that is as it was.
     before = _pii(sides.base, data.certain_on(declared, sides.base_analysis), sides.own)
     asked = {pii.unique_id for key, pii in findings.items() if key not in before}
@@ -83,7 +83,9 @@ def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
         yield Breach(rule, unique_id, pii.column, on_base(reason, old), old=old)
 
 
-def _declared_as_on_head(sides: Sides, pii_columns: Iterable[PiiColumn]) -> Project:
+def _declared_as_on_head(
+    sides: Sides, pii_columns: Iterable[PiiColumn], removed: dict[str, list[_Tag]]
+) -> Project:
     """Base with head's declarations of personal data: declaring what is there already is no change.
 
     Where a value went on base before anybody called it personal, it is no finding of this change.
@@ -92,8 +94,10 @@ def _declared_as_on_head(sides: Sides, pii_columns: Iterable[PiiColumn]) -> Proj
     for unique_id in dict.fromkeys(pii.source_id for pii in pii_columns):
         then, now = nodes.get(unique_id), sides.head.nodes[unique_id]
         if then is not None:
+            moved = {tag.column.lower() for tag in removed.get(unique_id, ()) if tag.has_moved}
+            columns = {n: c for n, c in now.columns.items() if (c.name or n).lower() not in moved}
             nodes[unique_id] = msgspec.structs.replace(
-                then, columns=now.columns, meta=now.meta, tags=now.tags
+                then, columns=columns, meta=now.meta, tags=now.tags
             )
     return sides.base.having(nodes=nodes)
 
@@ -120,11 +124,13 @@ class _Tag(NamedTuple):
     Attributes:
         is_own: whether the value is there without it; else it went with its column, or stayed where
             something else stands now, and is laid on what that column was computed from.
+        has_moved: whether the value was somewhere else on base.
     """
 
     column: str
     pii: str
     is_own: bool
+    has_moved: bool = False
 
 
 def _removed_tags(sides: Sides) -> dict[str, list[_Tag]]:
@@ -161,23 +167,42 @@ def _removed_tags(sides: Sides) -> dict[str, list[_Tag]]:
             laid.add((child, child_column.lower()))
             if key not in before.get(parent, {}):
                 removed.setdefault(parent, {}).setdefault(key, _Tag(column, lost, False))
-    # Of a value that comes from nowhere above: where it stands now.
-    moved = {
+    for (unique_id, key), tag in _moved(sides, {k: v for k, v in gone.items() if k not in laid}):
+        if key not in now.get(unique_id, {}):
+            removed.setdefault(unique_id, {})[key] = tag
+    return {unique_id: [*tags.values()] for unique_id, tags in removed.items()}
+
+
+def _moved(
+    sides: Sides, gone: dict[tuple[str, str], str]
+) -> Iterator[tuple[tuple[str, str], _Tag]]:
+    """Where values stand now that came from nowhere above: the first columns that hold them, and did not."""
+    kinds = {
         value: kind
         for (unique_id, key), kind in gone.items()
-        if (unique_id, key) not in laid and (value := _value(sides.base_analysis, unique_id, key))
+        if (value := _value(sides.base_analysis, unique_id, key)) is not None
     }
-    for unique_id, analysed in sides.head_analysis.nodes.items() if moved else ():
-        for column, value in zip(analysed.columns, analysed.fingerprints, strict=False):
-            key = column.lower()
-            if (
-                (kind := moved.get(value)) is not None
-                and unique_id in sides.head.nodes
-                and key not in now.get(unique_id, {})
-                and _value(sides.base_analysis, unique_id, key) != value
-            ):
-                removed.setdefault(unique_id, {})[key] = _Tag(column, kind, True)
-    return {unique_id: [*tags.values()] for unique_id, tags in removed.items()}
+    if not kinds:
+        return
+    found = {
+        (unique_id, column.lower()): _Tag(column, kind, True, has_moved=True)
+        for unique_id, analysed in sides.head_analysis.nodes.items()
+        if unique_id in sides.head.nodes
+        for column, value in zip(analysed.columns, analysed.fingerprints, strict=False)
+        if (kind := kinds.get(value)) is not None
+    }
+    holders = {unique_id for unique_id, _ in found}
+    below = {
+        (child, column.lower())
+        for (parent, parent_column), child, column in value_edges(
+            sides.head_analysis.edges, holders
+        )
+        if (parent, parent_column.lower()) in found
+    }
+    for (unique_id, key), tag in found.items():
+        value = _value(sides.head_analysis, unique_id, key)
+        if (unique_id, key) not in below and value != _value(sides.base_analysis, unique_id, key):
+            yield (unique_id, key), tag
 
 
 def _is_edited(sides: Sides, unique_id: str) -> bool:

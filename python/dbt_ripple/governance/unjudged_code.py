@@ -38,7 +38,8 @@ _INTO_ITSELF: Final = re.compile(
 )
 """What is written to the node itself, which its own fingerprints tell."""
 _READS: Final = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*\(?\s*(?:desc|describe|explain|from|select|show|values|with)\b", re.I | re.S
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*\(?\s*(?:desc|describe|explain|from|select|show|values|with)\b",
+    re.I | re.S,
 )
 _COMMENT: Final = re.compile(r"'(?:[^']|'')*'|(--[^\n'\"`]*(?=\n|\Z)|/\*[^'\"`]*?\*/)", re.S)
 """A comment with a quote in it may be none: `select 1 as "/*"; drop table t; select 1 as "*/"`."""
@@ -183,7 +184,9 @@ class _Actions:
         """The statements that act of what its Jinja, and the macros this reaches, run while it is compiled."""
         if node.is_python or node.resource_type == "operation":
             return set()
-        acting = {statement for statement in statements_run(node.raw_code) if _is_no_read(statement)}
+        acting = {
+            statement for statement in statements_run(node.raw_code) if _is_no_read(statement)
+        }
         if self._acting:
             acting.update(*(self._acting.get(n, ()) for n in self._reached([node.raw_code])))
         return acting

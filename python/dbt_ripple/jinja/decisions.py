@@ -29,7 +29,9 @@ _PLACE: Final = frozenset({"catalog", "database", "dataset", "dbname", "project"
 """Attributes that say where something is."""
 _LATER_RUNS: Final = {"is_incremental"}
 
-_AFTER_FROM: Final = re.compile(r"\b(?:from|join|into|update|table)\s+(?:[\w\"`]+\.)?[\"`]?\Z", re.I)
+_AFTER_FROM: Final = re.compile(
+    r"\b(?:from|join|into|update|table)\s+(?:[\w\"`]+\.)?[\"`]?\Z", re.I
+)
 _BEFORE_NAME: Final = re.compile(r"[\"`]?\.")
 # No white space, comma or point: between two literals nothing of the query fits in.
 _IN_LITERAL: Final = re.compile(r"'[\w/:@-]*\Z"), re.compile(r"[\w/:@-]*'")

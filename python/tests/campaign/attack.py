@@ -97,7 +97,7 @@ def worlds(project: Project, dice: random.Random, cache: Cache | None = None) ->
             name="mask",
             package_name="dbt_ripple",
             macro_sql="case 'dbt_ripple.mask'",
-        )
+        ),
     }
     packages = Counter(node.package_name for node in project.of_type("model"))
     own = frozenset({project.name, packages.most_common(1)[0][0]})
@@ -109,7 +109,7 @@ def worlds(project: Project, dice: random.Random, cache: Cache | None = None) ->
         if node.package_name in own
         and node.compiled_code
         and (analysed := analysis.nodes[node.unique_id]).status == "analysed"
-        and len(analysed.columns) > 1
+        and len({*analysed.fingerprints}) > 1
         and node.materialized in ("table", "view")
         and node.version is None
     ]
@@ -360,7 +360,13 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
 
     def swapped(world: World) -> Project:
         """The tag stays where it is; the values of two columns change places below it."""
-        other = next(name for name in world.others if name != world.secret)
+        values = dict(
+            zip(
+                *(world.others, world.analysis.nodes[world.hidden.unique_id].fingerprints),
+                strict=True,
+            )
+        )
+        other = next(name for name in world.others if values[name] != values[world.secret])
         names = {world.secret: other, other: world.secret}
         chosen = ", ".join(f"m.{q(names.get(n, n))} as {q(n)}" for n in world.others)
         above = hidden_as(world, f"select {chosen} from (\n{inner(world)}\n) as m")
@@ -378,9 +384,7 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         made = leaking(world)
         above = DependsOn(nodes=[*world.shown.depends_on.nodes, unique_id])
         head = world.having(other, replace(made, depends_on=above))
-        return World.having(
-            replaced(world, head), without=(world.hidden.unique_id,)
-        )
+        return World.having(replaced(world, head), without=(world.hidden.unique_id,))
 
     def replaced(world: World, head: Project) -> World:
         return World(
@@ -518,12 +522,12 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         others = ", ".join("null" for _ in world.columns[1:])
         value = ", ".join(filter(None, (f"cast(h.{q(world.secret)} as varchar)", others)))
         first, *rest = world.columns
-        sql = ", ".join([f"cast(m.{q(first)} as varchar) as {q(first)}", *(f"m.{q(c)}" for c in rest)])
+        sql = ", ".join(
+            [f"cast(m.{q(first)} as varchar) as {q(first)}", *(f"m.{q(c)}" for c in rest)]
+        )
         text = f"select {sql} from ({made.compiled_code}) as m union all select {value} from {world.hidden.relation_name} as h"
         above = DependsOn(nodes=[*made.depends_on.nodes, world.hidden.unique_id])
-        return world.having(
-            replace(made, raw_code=text, compiled_code=text, depends_on=above)
-        )
+        return world.having(replace(made, raw_code=text, compiled_code=text, depends_on=above))
 
     def position(world: World) -> int:
         return world.others.index(world.secret) + 1
@@ -654,7 +658,10 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
             w,
             **{
                 "post-hook": [
-                    {"sql": f'select 1 as "/*"; {copying(w)}; select 1 as "*/"', "transaction": True}
+                    {
+                        "sql": f'select 1 as "/*"; {copying(w)}; select 1 as "*/"',
+                        "transaction": True,
+                    }
                 ]
             },
         ),
@@ -662,9 +669,7 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         "leak, by what a hook joins": lambda w: with_config(
             w,
             **{
-                "post-hook": [
-                    {"sql": "{{ 'cre' ~ 'ate table x as from y' }}", "transaction": True}
-                ]
+                "post-hook": [{"sql": "{{ 'cre' ~ 'ate table x as from y' }}", "transaction": True}]
             },
         ),
         "leak, by a materialization": builder,
@@ -737,7 +742,9 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
                 raw_code=f"{w.shown.raw_code}\n{{% if is_incremental() %}} x {{% endif %}}",
             )
         ),
-        "branch, by replacing": printed("{{ target.name.replace('dev', 'id').replace('prod', 'SECRET') }}"),
+        "branch, by replacing": printed(
+            "{{ target.name.replace('dev', 'id').replace('prod', 'SECRET') }}"
+        ),
         "branch, by printing": printed("{{ target.name }}"),
         "branch, leak": lambda w: branch(w, f", {q(w.secret)}"),
     }
