@@ -796,6 +796,41 @@ def harmless() -> dict[str, Callable[[World], Made | Project]]:
             texts.append(replace(n, compiled_code=text))
         return world.having(*texts)
 
+    def said(code: str) -> Callable[[World], Project]:
+        """Jinja after the text, which compiles to nothing here."""
+        return lambda w: w.having(replace(w.shown, raw_code=f"{w.shown.raw_code}\n{code}"))
+
+    def hooked(text: str) -> Callable[[World], Project]:
+        hook = {"sql": text, "transaction": True}
+        return lambda w: w.having(replace(w.shown, config={**w.shown.config, "post-hook": [hook]}))
+
+    def another_value(world: World) -> Project:
+        """What is tagged is computed in another way, and stays tagged."""
+        others = ", ".join(f"m.{q(n)}" for n in world.others if n != world.secret)
+        secret = f"coalesce(m.{q(world.secret)}, m.{q(world.secret)}, null) as {q(world.secret)}"
+        inner = (world.hidden.compiled_code or "").rstrip().rstrip(";")
+        text = f"select {', '.join(filter(None, (others, secret)))} from (\n{inner}\n) as m"
+        return world.having(replace(world.hidden, compiled_code=text, raw_code=text))
+
+    def own_macro(world: World) -> Project:
+        unique_id = f"macro.{world.project.name}.cents"
+        text = "{% macro cents(a) %}{{ a }} / 100{% endmacro %}"
+        made = Macro(
+            unique_id=unique_id, name="cents", package_name=world.project.name, macro_sql=text
+        )
+        return world.having(macros={**world.project.macros, unique_id: made})
+
+    def consumer(world: World) -> Project:
+        made = Node(
+            unique_id=f"exposure.{world.project.name}.board",
+            name="board",
+            resource_type="exposure",
+            package_name=world.project.name,
+            meta={"public": True},
+            depends_on=DependsOn(nodes=[world.shown.unique_id]),
+        )
+        return world.having(made)
+
     sql = lambda world: (world.shown.compiled_code or "").rstrip().rstrip(";")  # noqa: E731
     return {
         "nothing": lambda w: w.project,
@@ -832,6 +867,23 @@ def harmless() -> dict[str, Callable[[World], Made | Project]]:
             )
         ),
         "hashed": lambda w: w.having(leaking(w, "max(md5(cast(h.{} as varchar)))")),
+        "a filter of later runs": said(
+            "{% if is_incremental() %} where a > (select max(a) from {{ this }}) {% endif %}"
+        ),
+        "the schema of the target": said("-- from {{ target.schema }}.t"),
+        "a var": said('-- \'{{ var("since", "2020-01-01") }}\''),
+        "a query that reads": said("{% set r = run_query('select 1') %}"),
+        "a list of relations": said(
+            "{% for one in [this] %}{% if not loop.last %},{% endif %}{% endfor %}"
+        ),
+        "a hook that grants": hooked("grant select on {{ this }} to reporter"),
+        "a hook that adds rows": hooked("insert into {{ this }} select 1"),
+        "a macro": own_macro,
+        "a consumer": consumer,
+        "tagged, in other words": lambda w: w.having(
+            untagged(w.hidden, w.secret, pii="address", why="letters")
+        ),
+        "tagged, another value": another_value,
         "counted": lambda w: w.having(leaking(w, "count(h.{})")),
     }
 
