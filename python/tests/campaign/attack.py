@@ -33,6 +33,7 @@ from dbt_ripple.governance.policy import Policy, base_masks
 from dbt_ripple.governance.ripple_yml import Config, Excepted
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.column_edges import value_edges
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.pii import PersonalData
 from dbt_ripple.graph.traversal import reach
@@ -119,7 +120,9 @@ def worlds(project: Project, dice: random.Random, cache: Cache | None = None) ->
             continue
         columns = analysis.nodes[shown.unique_id].columns
         others = analysis.nodes[hidden.unique_id].columns
-        secret = dice.choice(others)
+        # A constant, as a package puts it where a source lacks a column, is nobody's.
+        read = {column for _, _, column in value_edges(analysis.edges, {hidden.unique_id})}
+        secret = dice.choice([name for name in others if name in read] or others)
         named = {**hidden.columns, secret: Column(name=secret, meta={"pii": "email"})}
         hidden = replace(hidden, columns=named)
         shown = replace(shown, access="public", meta={**shown.meta, "public": True}, columns={})
