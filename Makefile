@@ -12,7 +12,7 @@ BUNDLE := python/dbt_ripple/pages/bundle/explorer.js
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign attack fuzz corpus format tables explorer explorer-check lock clean
+.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign attack fuzz fuzz-events corpus format tables explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
@@ -114,6 +114,9 @@ attack: install  ## 500 hostile and 200 harmless edits of public projects (see b
 fuzz: install  ## Execute 100,000 pairs of queries; if their results differ, their fingerprints must differ.
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 100000 --jobs 2
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 2000 --engine spark
+
+fuzz-events: install  ## Send 5,000 fuzzed events to a running collector: its memory, and how long others wait.
+	$(BIN)/python python/tests/collector/fuzz_collector.py $(TOOK)
 
 bench: install  ## Measure the analysis against the floor and the peers, and the collector; writes BENCHMARKS.md.
 	$(BIN)/python python/bench/run.py --write

@@ -126,7 +126,9 @@ def requests(number: int, chance: int, large: int) -> Iterator[Request]:
         if dice.random() < 0.4:
             yield Request(path, *_spoiled(body, dice), None)
         elif dice.random() < 0.3 or len(body) > 1_000_000:
-            yield Request(path, {**JSON, "Content-Encoding": "gzip"}, gzip.compress(body, 1), events)
+            yield Request(
+                path, {**JSON, "Content-Encoding": "gzip"}, gzip.compress(body, 1), events
+            )
         else:
             yield Request(path, JSON, body, events)
 
@@ -143,13 +145,22 @@ def _spoiled(body: bytes, dice: random.Random) -> tuple[dict[str, str], bytes]:
     if how == 2:
         return JSON, body[:to] + body[at:]
     if how == 3:
-        return JSON, body[:at] + dice.choice([b"[", b"{", b'"', b"\\", b"\0", b"1e999"]) * 300 + body[at:]
+        return JSON, body[:at] + dice.choice(
+            [b"[", b"{", b'"', b"\\", b"\0", b"1e999"]
+        ) * 300 + body[at:]
     if how == 4:
         packed = gzip.compress(body, 1)
-        return {**JSON, "Content-Encoding": "gzip"}, packed[: dice.randrange(len(packed))] + body[:9]
+        return {**JSON, "Content-Encoding": "gzip"}, packed[: dice.randrange(len(packed))] + body[
+            :9
+        ]
     if how == 5:
         return {**JSON, "Content-Encoding": "gzip"}, body
-    headers = [("Content-Type", "text/x"), ("Origin", "null"), ("Content-Encoding", "br"), ("X", "é")]
+    headers = [
+        ("Content-Type", "text/x"),
+        ("Origin", "null"),
+        ("Content-Encoding", "br"),
+        ("X", "é"),
+    ]
     return dict([dice.choice(headers)]), body
 
 
@@ -254,7 +265,9 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         seen = measure(Path(folder) / "s", arguments.events, arguments.seed)
-    print(f"answers: {dict(sorted(seen.statuses.items()))}; {seen.accepted:,} events accepted, {seen.lost} lost")
+    print(
+        f"answers: {dict(sorted(seen.statuses.items()))}; {seen.accepted:,} events accepted, {seen.lost} lost"
+    )
     half = seen.seconds[len(seen.seconds) // 2]
     print(
         f"{len(seen.seconds):,} plain events waited {half * 1000:.0f} ms (half of them), {seen.late * 1000:.0f} ms"
@@ -262,9 +275,7 @@ def main() -> int:
     )
     for one in seen.wrong[:10]:
         print("WRONG", one)
-    return int(
-        bool(seen.wrong or seen.lost) or seen.megabytes >= MEGABYTES or seen.late >= SECONDS
-    )
+    return int(bool(seen.wrong or seen.lost) or seen.megabytes >= MEGABYTES or seen.late >= SECONDS)
 
 
 if __name__ == "__main__":
