@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -644,6 +645,44 @@ def test_the_command_takes_the_rules_that_lie_beside_the_artifacts_of_base(
     _, out, err = command("gate", "--state", "prod")
     assert "reader_broken" in out and "rules of this change" not in err
     assert "rule reader_broken goes from block to off" in out
+
+
+def test_without_them_the_rules_are_those_where_the_branch_began(
+    twin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    def git(*arguments: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        subprocess.run(
+            ["git", *who, "-C", str(folder), *arguments], check=True, capture_output=True
+        )
+
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "accepted.csv").write_text("rule,unique_id,column_name,reason\n")
+    (folder / "ripple.yml").write_text("rules: {reader_broken: block}\nexceptions: accepted.csv\n")
+    git("init", "--quiet", "--initial-branch", "trunk")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "base")
+    git("update-ref", "refs/remotes/origin/trunk", "HEAD")
+    (folder / "ripple.yml").write_text("rules: {reader_broken: off}\n")
+    git("commit", "--all", "--quiet", "--message", "off")
+    (folder / "target").symlink_to(twin / "bad" / "target")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
+    state = ("gate", "--state", str(twin / "good" / "target"))
+    _, out, err = command(*state)
+    assert "goes from block to off" not in out and "rules of this change" in err
+    monkeypatch.setenv("GITHUB_BASE_REF", "trunk")
+    code, out, err = command(*state)
+    assert "rule reader_broken goes from block to off" in out and "rules of this change" not in err
+    assert code == 1
+    # Rules that cannot be read there are as good as none.
+    git("rm", "--quiet", "accepted.csv")
+    (folder / "ripple.yml").write_text("exceptions: gone.csv\n")
+    git("commit", "--all", "--quiet", "--message", "unread")
+    git("update-ref", "refs/remotes/origin/trunk", "HEAD")
+    (folder / "ripple.yml").write_text("rules: {reader_broken: off}\n")
+    assert "rules of this change" in command(*state)[2]
 
 
 # --- hooks, names, and what cannot be read ---------------------------------------------------------
