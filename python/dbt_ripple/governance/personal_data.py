@@ -155,19 +155,23 @@ def _removed_tags(sides: Sides) -> dict[str, list[_Tag]]:
                 removed.setdefault(unique_id, {})[key] = _Tag(column, kind, True)
             else:
                 gone[unique_id, key] = kind
-    laid: set[tuple[str, str]] = set()
-    if gone:
-        for (parent, column), child, child_column in value_edges(
-            sides.base_analysis.edges, {unique_id for unique_id, _ in gone}
-        ):
-            lost = gone.get((child, child_column.lower()))
-            key = column.lower()
-            if lost is None or column == ROWS or parent not in sides.head.nodes:
-                continue
-            laid.add((child, child_column.lower()))
-            if key not in before.get(parent, {}):
-                removed.setdefault(parent, {}).setdefault(key, _Tag(column, lost, False))
-    for (unique_id, key), tag in _moved(sides, {k: v for k, v in gone.items() if k not in laid}):
+    # Where its column holds something else now, it goes with the value; what has none left, likewise.
+    stayed = {k: kind for k, kind in gone.items() if k[1] in now.get(k[0], {})}
+    moved = _moved(sides, stayed)
+    laid = {k for k in stayed if _value(sides.base_analysis, *k) in moved}
+    left = {k: kind for k, kind in gone.items() if k not in laid}
+    for (parent, column), child, child_column in (
+        value_edges(sides.base_analysis.edges, {unique_id for unique_id, _ in left}) if left else ()
+    ):
+        lost = left.get((child, child_column.lower()))
+        key = column.lower()
+        if lost is None or column == ROWS or parent not in sides.head.nodes:
+            continue
+        laid.add((child, child_column.lower()))
+        if key not in before.get(parent, {}):
+            removed.setdefault(parent, {}).setdefault(key, _Tag(column, lost, False))
+    moved |= _moved(sides, {k: kind for k, kind in left.items() if k not in laid})
+    for unique_id, key, tag in (place for places in moved.values() for place in places):
         if key not in now.get(unique_id, {}):
             removed.setdefault(unique_id, {})[key] = tag
     return {unique_id: [*tags.values()] for unique_id, tags in removed.items()}
@@ -175,17 +179,17 @@ def _removed_tags(sides: Sides) -> dict[str, list[_Tag]]:
 
 def _moved(
     sides: Sides, gone: dict[tuple[str, str], str]
-) -> Iterator[tuple[tuple[str, str], _Tag]]:
-    """Where values stand now that came from nowhere above: the first columns that hold them, and did not."""
+) -> dict[str, list[tuple[str, str, _Tag]]]:
+    """Where values stand now, by the value: the first columns that hold it, and did not."""
     kinds = {
         value: kind
         for (unique_id, key), kind in gone.items()
         if (value := _value(sides.base_analysis, unique_id, key)) is not None
     }
     if not kinds:
-        return
+        return {}
     found = {
-        (unique_id, column.lower()): _Tag(column, kind, True, has_moved=True)
+        (unique_id, column.lower()): (value, _Tag(column, kind, True, has_moved=True))
         for unique_id, analysed in sides.head_analysis.nodes.items()
         if unique_id in sides.head.nodes
         for column, value in zip(analysed.columns, analysed.fingerprints, strict=False)
@@ -199,10 +203,11 @@ def _moved(
         )
         if (parent, parent_column.lower()) in found
     }
-    for (unique_id, key), tag in found.items():
-        value = _value(sides.head_analysis, unique_id, key)
-        if (unique_id, key) not in below and value != _value(sides.base_analysis, unique_id, key):
-            yield (unique_id, key), tag
+    moved: dict[str, list[tuple[str, str, _Tag]]] = {}
+    for place, (value, tag) in found.items():
+        if place not in below and value != _value(sides.base_analysis, *place):
+            moved.setdefault(value, []).append((*place, tag))
+    return moved
 
 
 def _is_edited(sides: Sides, unique_id: str) -> bool:

@@ -858,6 +858,13 @@ def test_two_columns_of_a_source_may_not_change_places() -> None:
     assert ("pii_exposed", "block", SHOWN, "name") in found(
         judged(side(raw({}), swapped), side(raw({}), stg()))
     )
+    # Also where both come of one column, so that the name already had what it comes of.
+    made = "concat(name, city) as {}, name as {}, id, city from `s`.`people`"
+    both = [
+        stg(f"select {made.format(*names)}") for names in (("email", "name"), ("name", "email"))
+    ]
+    base, head = (side(raw({}), one) for one in both)
+    assert ("pii_exposed", "block", SHOWN, "name") in found(judged(head, base))
     better = stg("select id, name, city, lower(email) as email from `s`.`people`")
     assert judged(side(raw({}), better), side(raw({}), stg())).decision == "APPROVED"
 
