@@ -122,7 +122,9 @@ def worlds(project: Project, dice: random.Random, cache: Cache | None = None) ->
         others = analysis.nodes[hidden.unique_id].columns
         # A constant, as a package puts it where a source lacks a column, is nobody's.
         read = {column for _, _, column in value_edges(analysis.edges, {hidden.unique_id})}
-        secret = dice.choice([name for name in others if name in read] or others)
+        if not read:
+            continue
+        secret = dice.choice([name for name in others if name in read])
         named = {**hidden.columns, secret: Column(name=secret, meta={"pii": "email"})}
         hidden = replace(hidden, columns=named)
         shown = replace(shown, access="public", meta={**shown.meta, "public": True}, columns={})

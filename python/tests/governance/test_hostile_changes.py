@@ -183,6 +183,24 @@ def test_versions_do_not_hide_a_column_that_goes() -> None:
     assert ("column_removed", "block", SHOWN, "city") in found(report)
 
 
+def test_a_name_may_not_come_to_mean_another_version_in_silence() -> None:
+    def both(latest: int, **meta: str) -> Project:
+        texts = {1: "select id, name, city from `s`.`stg`", 2: "select id, name from `s`.`stg`"}
+        made = (
+            replace(
+                node(f"{SHOWN}.v{v}", text, STG, access="public", meta=meta if v == 2 else {}),
+                **{"name": "customers", "version": v, "latest_version": latest},
+            )
+            for v, text in texts.items()
+        )
+        return without(side(*made), SHOWN)
+
+    said = ("contract_version_without_migration", "warn", f"{SHOWN}.v2", None)
+    assert said in found(judged(both(2), both(1)))
+    assert judged(both(2, migration="city is gone"), both(1)).decision == "APPROVED"
+    assert judged(both(2), both(2)).decision == "APPROVED"
+
+
 def test_to_add_versions_alone_is_said_and_not_blocked() -> None:
     head = without(side(versioned("select id, name, city from `s`.`stg`")), SHOWN)
     report = judged(head)
