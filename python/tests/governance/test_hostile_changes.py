@@ -189,7 +189,9 @@ def test_a_name_may_not_come_to_mean_another_version_in_silence() -> None:
         made = (
             replace(
                 node(f"{SHOWN}.v{v}", text, STG, access="public", meta=meta if v == 2 else {}),
-                **{"name": "customers", "version": v, "latest_version": latest},
+                name="customers",
+                version=v,
+                latest_version=latest,
             )
             for v, text in texts.items()
         )
