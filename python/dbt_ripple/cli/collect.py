@@ -116,7 +116,7 @@ Examples:
     default=64,
     show_default=True,
     type=click.IntRange(1),
-    help="Requests that are worked on at the same time; more of them wait.",
+    help="Requests that are checked and stored at the same time; more of them wait.",
 )
 @click.option(
     "--timeout",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,7 @@ def gate(
     """
     from dbt_ripple.changes.asset_changes import read_by_change
     from dbt_ripple.governance.gate import gate_from
-    from dbt_ripple.governance.policy import policy_of
+    from dbt_ripple.governance.policy import has_rules, policy_of, rules_where_it_began
     from dbt_ripple.governance.ripple_yml import read_config
     from dbt_ripple.selection import select_from
 
@@ -141,7 +142,11 @@ def gate(
             head,
         ),
     ):
-        policy = policy_of(base.project_dir, project_dir)
+        with tempfile.TemporaryDirectory() as began:
+            rules = base.project_dir
+            if base_ref is None and rules is not None and not has_rules(rules):
+                rules = rules_where_it_began(project_dir, Path(began))
+            policy = policy_of(rules, project_dir)
         head = _judged_by_base(base, head, project_dir)
         comparison = compare_sides(base, head, cache)
         joined = open_joined(head, others, cache, threads, comparison.base)

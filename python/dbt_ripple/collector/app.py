@@ -59,7 +59,7 @@ class HttpLimits:
 
     Attributes:
         rate: events a second of each client, averaged over ten seconds; 0 is any number.
-        requests: that are read and checked at the same time; the others wait.
+        requests: that are checked and stored at the same time; the others wait.
         seconds: for a body to arrive, and for a request to wait for its turn.
         connections: open at the same time; further ones get 503.
     """
@@ -148,13 +148,13 @@ class Collector:
         return app
 
     async def _event(self, request: Request) -> Response:
-        async with _Slot(self._slots, self._http_limits.seconds), AsyncExitStack() as held:
+        async with AsyncExitStack() as held:
             taken = await self._checked("event", await self._body(request, held))
             await self._store(taken.lines)
         return Response(status_code=HTTPStatus.CREATED)
 
     async def _batch(self, request: Request) -> Response:
-        async with _Slot(self._slots, self._http_limits.seconds), AsyncExitStack() as held:
+        async with AsyncExitStack() as held:
             taken = await self._checked("batch", await self._body(request, held))
             self._rate.count(_client(request), len(taken.lines) + len(taken.refused) - 1)
             for _, error in taken.refused:
@@ -280,6 +280,8 @@ class Collector:
         except TimeoutError:
             detail = f"the body did not arrive in {self._http_limits.seconds:g} seconds"
             raise _Answer(408, "timeout", detail, headers={"Connection": "close"}) from None
+        # Not before: who sends a body byte by byte would have the place of one that is there.
+        await held.enter_async_context(_Slot(self._slots, self._http_limits.seconds))
         return bytes(body) if encoding == "identity" else self._decompressed(bytes(body))
 
     def _decompressed(self, body: bytes) -> bytes:

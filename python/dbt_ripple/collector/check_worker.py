@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from typing import Any, BinaryIO, Final, Literal
 
@@ -18,8 +19,9 @@ import msgspec
 from dbt_ripple.collector.event_schemas import EventProblem
 from dbt_ripple.collector.intake import Limits, RefusedError, Taken, read_batch, read_event
 
-MEMORY: Final = 1_000_000_000
-"""Bytes of address space that the process may use beyond what it begins with."""
+MEMORY: Final = 128_000_000
+"""Bytes of address space that the process may use beyond what it begins with: a body of 5 MB that is
+valid takes two thirds of it, one that is made to be large gigabytes."""
 _LENGTH: Final = 4
 Kind = Literal["event", "batch"]
 
@@ -107,7 +109,10 @@ class CheckWorker:
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
+                if sys.platform == "win32":
+                    process.kill()
+                else:  # kill() reaps one that has ended itself, and asyncio then misses it
+                    os.kill(process.pid, signal.SIGKILL)
             await process.communicate()
 
 
@@ -132,6 +137,15 @@ def _bound_memory() -> None:
         pages = int(open("/proc/self/statm").read().split()[0])  # noqa: SIM115, PTH123
         used = pages * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _say_only_what_python_says() -> None:
+    """Let no library write to stderr: one that gets no memory says so there, and ends the process."""
+    sys.stderr = os.fdopen(os.dup(2), "w")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
 
 
 def _work(jobs: BinaryIO, results: BinaryIO) -> None:
@@ -143,6 +157,8 @@ def _work(jobs: BinaryIO, results: BinaryIO) -> None:
             result = _Result(taken.lines, refused)
         except RefusedError as error:
             result = _Result(error=_Refusal.of(error))
+        except MemoryError:
+            return  # as if it had been ended: the next body gets a process that has all of it
         results.write(_frame(result))
         results.flush()
         del job, result
@@ -150,4 +166,5 @@ def _work(jobs: BinaryIO, results: BinaryIO) -> None:
 
 if __name__ == "__main__":
     _bound_memory()
+    _say_only_what_python_says()
     _work(sys.stdin.buffer, sys.stdout.buffer)

@@ -329,15 +329,19 @@ def _now_versioned(then: Node, head: Project) -> Node | None:
     return next(latest, versions[-1] if versions else None)
 
 
+def _is_latest(node: Node) -> bool:
+    return str(node.version) == str(node.latest_version)
+
+
 def _new_versions(comparison: Comparison) -> Iterator[Breach]:
-    """A new latest version of a model has to say when the older ones will be removed."""
+    """A version that is newly the latest has to say when the older ones will be removed."""
     base, head = comparison.base, comparison.head
     for unique_id, node in head.nodes.items():
         if (
             node.resource_type != "model"
             or node.version is None
-            or unique_id in base.nodes
-            or str(node.version) != str(node.latest_version)
+            or not _is_latest(node)
+            or ((then := base.nodes.get(unique_id)) is not None and _is_latest(then))
             or node.meta.get("migration")
         ):
             continue
@@ -347,6 +351,7 @@ def _new_versions(comparison: Comparison) -> Iterator[Breach]:
             if (other.name, other.package_name) == (node.name, node.package_name)
             and other.version is not None
             and other.unique_id in base.nodes
+            and other.unique_id != unique_id
             and other.deprecation_date is None
         ]
         if older:

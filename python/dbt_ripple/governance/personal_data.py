@@ -61,7 +61,7 @@ def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
     findings = _pii(sides.head, data.columns, sides.own)
     if not findings:
         return
-    declared = _declared_as_on_head(sides, findings.values())
+    declared = _declared_as_on_head(sides, findings.values(), removed)
     # Who may see it is another matter: that is as it was.
     before = _pii(sides.base, data.certain_on(declared, sides.base_analysis), sides.own)
     asked = {pii.unique_id for key, pii in findings.items() if key not in before}
@@ -83,7 +83,9 @@ def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
         yield Breach(rule, unique_id, pii.column, on_base(reason, old), old=old)
 
 
-def _declared_as_on_head(sides: Sides, pii_columns: Iterable[PiiColumn]) -> Project:
+def _declared_as_on_head(
+    sides: Sides, pii_columns: Iterable[PiiColumn], removed: dict[str, list[_Tag]]
+) -> Project:
     """Base with head's declarations of personal data: declaring what is there already is no change.
 
     Where a value went on base before anybody called it personal, it is no finding of this change.
@@ -92,8 +94,10 @@ def _declared_as_on_head(sides: Sides, pii_columns: Iterable[PiiColumn]) -> Proj
     for unique_id in dict.fromkeys(pii.source_id for pii in pii_columns):
         then, now = nodes.get(unique_id), sides.head.nodes[unique_id]
         if then is not None:
+            moved = {tag.column.lower() for tag in removed.get(unique_id, ()) if tag.has_moved}
+            columns = {n: c for n, c in now.columns.items() if (c.name or n).lower() not in moved}
             nodes[unique_id] = msgspec.structs.replace(
-                then, columns=now.columns, meta=now.meta, tags=now.tags
+                then, columns=columns, meta=now.meta, tags=now.tags
             )
     return sides.base.having(nodes=nodes)
 
@@ -118,13 +122,15 @@ class _Tag(NamedTuple):
     """A tag that base has and head does not.
 
     Attributes:
-        is_own: whether its own column is there without it; else it went with its column, and is laid on
-            what that column was computed from.
+        is_own: whether the value is there without it; else it went with its column, or stayed where
+            something else stands now, and is laid on what that column was computed from.
+        has_moved: whether the value was somewhere else on base.
     """
 
     column: str
     pii: str
     is_own: bool
+    has_moved: bool = False
 
 
 def _removed_tags(sides: Sides) -> dict[str, list[_Tag]]:
@@ -134,31 +140,88 @@ def _removed_tags(sides: Sides) -> dict[str, list[_Tag]]:
         return {}
     now = declared_columns(sides.head, sides.head_analysis)
     removed: dict[str, dict[str, _Tag]] = {}
+    # What its column does not hold any more.
     gone: dict[tuple[str, str], str] = {}
     for unique_id, columns in before.items():
         present = _columns_of(sides, unique_id)
+        edited = _is_edited(sides, unique_id)
         for key, (column, kind) in columns.items():
             if key in now.get(unique_id, {}):
-                continue
-            if key in present:
+                if edited and _value(sides.base_analysis, unique_id, key) != _value(
+                    sides.head_analysis, unique_id, key
+                ):
+                    gone[unique_id, key] = kind
+            elif key in present:
                 removed.setdefault(unique_id, {})[key] = _Tag(column, kind, True)
             else:
                 gone[unique_id, key] = kind
-    if gone:
-        for (parent, column), child, child_column in value_edges(
-            sides.base_analysis.edges, {unique_id for unique_id, _ in gone}
-        ):
-            lost = gone.get((child, child_column.lower()))
-            key = column.lower()
-            if (
-                lost is None
-                or column == ROWS
-                or parent not in sides.head.nodes
-                or key in before.get(parent, {})
-            ):
-                continue
+    # Where its column holds something else now, it goes with the value; what has none left, likewise.
+    stayed = {k: kind for k, kind in gone.items() if k[1] in now.get(k[0], {})}
+    moved = _moved(sides, stayed)
+    laid = {k for k in stayed if _value(sides.base_analysis, *k) in moved}
+    left = {k: kind for k, kind in gone.items() if k not in laid}
+    for (parent, column), child, child_column in (
+        value_edges(sides.base_analysis.edges, {unique_id for unique_id, _ in left}) if left else ()
+    ):
+        lost = left.get((child, child_column.lower()))
+        key = column.lower()
+        if lost is None or column == ROWS or parent not in sides.head.nodes:
+            continue
+        laid.add((child, child_column.lower()))
+        if key not in before.get(parent, {}):
             removed.setdefault(parent, {}).setdefault(key, _Tag(column, lost, False))
+    moved |= _moved(sides, {k: kind for k, kind in left.items() if k not in laid})
+    for unique_id, key, tag in (place for places in moved.values() for place in places):
+        if key not in now.get(unique_id, {}):
+            removed.setdefault(unique_id, {})[key] = tag
     return {unique_id: [*tags.values()] for unique_id, tags in removed.items()}
+
+
+def _moved(
+    sides: Sides, gone: dict[tuple[str, str], str]
+) -> dict[str, list[tuple[str, str, _Tag]]]:
+    """Where values stand now, by the value: the first columns that hold it, and did not."""
+    kinds = {
+        value: kind
+        for (unique_id, key), kind in gone.items()
+        if (value := _value(sides.base_analysis, unique_id, key)) is not None
+    }
+    if not kinds:
+        return {}
+    found = {
+        (unique_id, column.lower()): (value, _Tag(column, kind, True, has_moved=True))
+        for unique_id, analysed in sides.head_analysis.nodes.items()
+        if unique_id in sides.head.nodes
+        for column, value in zip(analysed.columns, analysed.fingerprints, strict=False)
+        if (kind := kinds.get(value)) is not None
+    }
+    holders = {unique_id for unique_id, _ in found}
+    below = {
+        (child, column.lower())
+        for (parent, parent_column), child, column in value_edges(
+            sides.head_analysis.edges, holders
+        )
+        if (parent, parent_column.lower()) in found
+    }
+    moved: dict[str, list[tuple[str, str, _Tag]]] = {}
+    for place, (value, tag) in found.items():
+        if place not in below and value != _value(sides.base_analysis, *place):
+            moved.setdefault(value, []).append((*place, tag))
+    return moved
+
+
+def _is_edited(sides: Sides, unique_id: str) -> bool:
+    then, node = sides.base.nodes[unique_id], sides.head.nodes.get(unique_id)
+    return node is not None and node.compiled_code != then.compiled_code
+
+
+def _value(analysis: Analysis, unique_id: str, key: str) -> str | None:
+    """The fingerprint of a column; None where it has none."""
+    analysed = analysis.nodes.get(unique_id)
+    if analysed is None:
+        return None
+    columns = zip(analysed.columns, analysed.fingerprints, strict=False)
+    return next((value for column, value in columns if column.lower() == key), None)
 
 
 def _columns_of(sides: Sides, unique_id: str) -> Collection[str]:

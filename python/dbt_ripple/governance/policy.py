@@ -7,8 +7,10 @@ both are said.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,12 +18,22 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project, masking_functions
 from dbt_ripple.errors import RippleError
-from dbt_ripple.governance.ripple_yml import FILE, PROJECT_FILE, Config, read_config
+from dbt_ripple.governance.ripple_yml import (
+    FILE,
+    PROJECT_FILE,
+    Config,
+    exceptions_files,
+    read_config,
+)
 from dbt_ripple.governance.rules import RULES
+from dbt_ripple.graph.git import git_text
+from dbt_ripple.graph.git_history import content_at
 from dbt_ripple.reasons import Code, Reason
 
 RULE: Final = "policy_changed"
 _OWN: Final = "dbt_ripple"
+_TARGETS: Final = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
+"""Where CI says which branch a change is to be merged into."""
 _MASKS: Final = re.compile(r"(?:\w+__)?mask(?:_\w+)?")
 
 
@@ -39,6 +51,38 @@ class Policy(NamedTuple):
     notes: Sequence[Reason] = ()
 
 
+def rules_where_it_began(project_dir: Path, into: Path) -> Path | None:
+    """The rules of the commit where the branch that is checked out left the one it is to be merged into.
+
+    That is ``origin``'s branch which CI names, or else its default one.
+
+    Args:
+        project_dir: the project, in a checkout of git.
+        into: an empty folder, for the files that say them.
+
+    Returns:
+        The folder; None where there is no such commit, or its rules cannot be read.
+    """
+    named = next(filter(None, map(os.environ.get, _TARGETS)), "HEAD")
+    commit = git_text(project_dir, "merge-base", "HEAD", f"refs/remotes/origin/{named}")
+    if not commit:
+        return None
+    names = [FILE, PROJECT_FILE]
+    for name in names:
+        content = content_at(project_dir / name, commit)
+        if content is None:
+            continue
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        (into / name).write_text(content, encoding="utf-8")
+        with suppress(RippleError):
+            names += exceptions_files(into) if name == FILE else []
+    try:
+        read_config(into)
+    except RippleError:
+        return None
+    return into
+
+
 def policy_of(base_dir: Path | None, project_dir: Path) -> Policy:
     """The rules that judge a change.
 
@@ -50,8 +94,7 @@ def policy_of(base_dir: Path | None, project_dir: Path) -> Policy:
         RippleError: head's rules cannot be read.
     """
     head = read_config(project_dir)
-    files = [] if base_dir is None else [base_dir / name for name in (FILE, PROJECT_FILE)]
-    if base_dir is None or not any(file.is_file() for file in files):
+    if base_dir is None or not has_rules(base_dir):
         return Policy(head, notes=[Code.POLICY_OF_HEAD()] if head != Config() else [])
     try:
         base = read_config(base_dir)
@@ -61,6 +104,11 @@ def policy_of(base_dir: Path | None, project_dir: Path) -> Policy:
         changes = [Code.POLICY_FIRST()] if head != Config() else []
         return Policy(_judging_itself(head), changes)
     return Policy(base, [*_changes(base, head)])
+
+
+def has_rules(folder: Path) -> bool:
+    """Whether a folder has a file that may say rules."""
+    return any((folder / name).is_file() for name in (FILE, PROJECT_FILE))
 
 
 def _judging_itself(head: Config) -> Config:

@@ -140,6 +140,19 @@ def hook_writes(project_dir: Path) -> tuple[str, ...] | None:
     return None if writes is None else tuple(writes)
 
 
+def exceptions_files(project_dir: Path) -> list[str]:
+    """The file with exceptions that ``ripple.yml`` names, within the project; empty where it names none.
+
+    Raises:
+        RippleError: as `read_config`.
+    """
+    named = _content_of(project_dir / FILE).exceptions
+    inside = isinstance(named, str) and (project_dir / named).resolve().is_relative_to(
+        project_dir.resolve()
+    )
+    return [named] if isinstance(named, str) and inside else []
+
+
 def _content_of(file: Path) -> _RippleYml:
     document = read_yaml(file, inside=file.parent)
     try:

@@ -33,6 +33,9 @@ from dbt_ripple.governance.policy import Policy, base_masks
 from dbt_ripple.governance.ripple_yml import Config, Excepted
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.column_edges import value_edges
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.pii import PersonalData
 from dbt_ripple.graph.traversal import reach
 from dbt_ripple.reasons import Code
 
@@ -47,6 +50,9 @@ BLOCKS = (
 )
 RULES = Config({**dict.fromkeys(QUIET, "off"), **dict.fromkeys(BLOCKS, "block")})
 MASK = "macro.dbt_ripple.mask"
+OF_DBT = "macro.dbt.create_table_as"
+OF_ONE_WORLD = 4
+"""Edits that are tried on the same promises: to analyse them takes as long as an edit."""
 
 
 @dataclass
@@ -56,6 +62,8 @@ class World:
     Attributes:
         shown: a public model, and one of its columns.
         hidden: a model above or beside it, and a column that holds personal data.
+        others: all columns of that one, in order.
+        analysis: of the project.
     """
 
     project: Project
@@ -64,8 +72,9 @@ class World:
     columns: list[str]
     hidden: Node
     secret: str
+    others: list[str]
+    analysis: Analysis
     policy: Policy = field(default_factory=lambda: Policy(RULES))
-    dice: random.Random = field(default_factory=random.Random)
 
     def having(self, *nodes: Node, without: tuple[str, ...] = (), **more: Any) -> Project:
         """The project with other nodes, and the edges that these have."""
@@ -80,27 +89,28 @@ class World:
         return self.project.having(nodes=every, parents=parents, children=children, **more)
 
 
-def worlds(project: Project, dice: random.Random) -> Iterator[World]:
+def worlds(project: Project, dice: random.Random, cache: Cache | None = None) -> Iterator[World]:
     """The same project with other promises, without end."""
     macros = {
+        OF_DBT: Macro(unique_id=OF_DBT, name="create_table_as", package_name="dbt"),
         MASK: Macro(
             unique_id=MASK,
             name="mask",
             package_name="dbt_ripple",
             macro_sql="case 'dbt_ripple.mask'",
-        )
+        ),
     }
     packages = Counter(node.package_name for node in project.of_type("model"))
     own = frozenset({project.name, packages.most_common(1)[0][0]})
     project = project.having(macros={**project.macros, **macros}, catalog={}, local_packages=own)
-    analysis = analyse(project)
+    analysis = analyse(project, cache=cache)
     models = [
         node
         for node in project.of_type("model")
         if node.package_name in own
         and node.compiled_code
         and (analysed := analysis.nodes[node.unique_id]).status == "analysed"
-        and len(analysed.columns) > 1
+        and len({*analysed.fingerprints}) > 1
         and node.materialized in ("table", "view")
         and node.version is None
     ]
@@ -109,14 +119,22 @@ def worlds(project: Project, dice: random.Random) -> Iterator[World]:
         if hidden.unique_id in reach(shown.unique_id, project.children):
             continue
         columns = analysis.nodes[shown.unique_id].columns
-        secret = dice.choice(analysis.nodes[hidden.unique_id].columns)
+        others = analysis.nodes[hidden.unique_id].columns
+        # A constant, as a package puts it where a source lacks a column, is nobody's.
+        read = {column for _, _, column in value_edges(analysis.edges, {hidden.unique_id})}
+        if not read:
+            continue
+        secret = dice.choice([name for name in others if name in read])
         named = {**hidden.columns, secret: Column(name=secret, meta={"pii": "email"})}
         hidden = replace(hidden, columns=named)
         shown = replace(shown, access="public", meta={**shown.meta, "public": True}, columns={})
-        world = World(project, shown, dice.choice(columns), columns, hidden, secret, dice=dice)
+        world = World(
+            *(project, shown, dice.choice(columns), columns, hidden, secret, others, analysis)
+        )
         world.project = world.having(shown, hidden)
-        findings = gate_from(compare(world.project, world.project), RULES).findings
-        if not any(f.rule == "pii_exposed" and f.unique_id == shown.unique_id for f in findings):
+        personal = PersonalData(world.project, analysis).columns
+        if not any(pii.unique_id == shown.unique_id for pii in personal):
+            world.analysis = analyse(world.project, cache=cache)
             yield world
 
 
@@ -323,6 +341,202 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         said = Column(name="leaked", meta={"pii": "none", "pii_reason": "nobody minds"})
         return world.having(replace(leaking(world), columns={"leaked": said}))
 
+    def reading(world: World, sql: str, **more: Any) -> Project:
+        """A new public model with this text, which names the hidden one without `ref`."""
+        made = replace(
+            world.shown,
+            unique_id=f"model.{world.shown.package_name}.leak",
+            name="leak",
+            alias="leak",
+            relation_name='"x"."leak"',
+            columns={},
+            raw_code=sql,
+            compiled_code=sql,
+            depends_on=DependsOn(nodes=[world.hidden.unique_id]),
+            **more,
+        )
+        return world.having(made)
+
+    def hidden_as(world: World, sql: str, **more: Any) -> Node:
+        return replace(world.hidden, raw_code=sql, compiled_code=sql, **more)
+
+    def inner(world: World) -> str:
+        return (world.hidden.compiled_code or "").rstrip().rstrip(";")
+
+    def swapped(world: World) -> Project:
+        """The tag stays where it is; the values of two columns change places below it."""
+        values = dict(
+            zip(
+                *(world.others, world.analysis.nodes[world.hidden.unique_id].fingerprints),
+                strict=True,
+            )
+        )
+        other = next(name for name in world.others if values[name] != values[world.secret])
+        names = {world.secret: other, other: world.secret}
+        chosen = ", ".join(f"m.{q(names.get(n, n))} as {q(n)}" for n in world.others)
+        above = hidden_as(world, f"select {chosen} from (\n{inner(world)}\n) as m")
+        more = f", (select max(h.{q(other)}) from {world.hidden.relation_name} as h) as leaked"
+        made = select(world, world.columns, more)
+        depends_on = DependsOn(nodes=[*made.depends_on.nodes, world.hidden.unique_id])
+        return world.having(above, replace(made, depends_on=depends_on))
+
+    def under_another_name(world: World) -> Project:
+        """The hidden model gets another name, and no tags."""
+        unique_id = f"{world.hidden.unique_id}_2"
+        other = replace(
+            world.hidden, unique_id=unique_id, name=f"{world.hidden.name}_2", columns={}
+        )
+        made = leaking(world)
+        above = DependsOn(nodes=[*world.shown.depends_on.nodes, unique_id])
+        head = world.having(other, replace(made, depends_on=above))
+        return World.having(replaced(world, head), without=(world.hidden.unique_id,))
+
+    def replaced(world: World, head: Project) -> World:
+        return World(
+            *(head, world.shown, world.column, world.columns, world.hidden, world.secret),
+            *(world.others, world.analysis),
+        )
+
+    def by_a_source(world: World) -> Project:
+        source = Node(
+            unique_id=f"source.{world.project.name}.x.plain",
+            name="plain",
+            resource_type="source",
+            package_name=world.project.name,
+            identifier=world.hidden.alias,
+            schema=world.hidden.schema,
+            database=world.hidden.database,
+            relation_name=world.hidden.relation_name,
+        )
+        made = leaking(world)
+        above = DependsOn(nodes=[*world.shown.depends_on.nodes, source.unique_id])
+        return world.having(source, replace(made, depends_on=above))
+
+    def without_ref(world: World) -> Project:
+        return world.having(replace(leaking(world), depends_on=world.shown.depends_on))
+
+    def by_its_bare_name(world: World) -> Project:
+        name = world.hidden.alias or world.hidden.name
+        more = f", (select max(h.{q(world.secret)}) from {name} as h) as leaked"
+        return world.having(select(world, world.columns, more))
+
+    def through_python(world: World) -> Project:
+        code = f"def model(dbt, session):\n    return dbt.ref('{world.hidden.name}')\n"
+        between = replace(
+            world.hidden,
+            unique_id=f"model.{world.hidden.package_name}.between",
+            name="between",
+            alias="between",
+            relation_name='"x"."between"',
+            columns={},
+            language="python",
+            raw_code=code,
+            compiled_code=None,
+            depends_on=DependsOn(nodes=[world.hidden.unique_id]),
+        )
+        more = ', (select max(b.anything) from "x"."between" as b) as leaked'
+        made = select(world, world.columns, more)
+        above = DependsOn(nodes=[*made.depends_on.nodes, between.unique_id])
+        return world.having(between, replace(made, depends_on=above))
+
+    def into_a_snapshot(world: World) -> Project:
+        unique_id = f"snapshot.{world.shown.package_name}.leak"
+        sql = f"select * from {world.hidden.relation_name}"
+        made = replace(
+            world.shown,
+            unique_id=unique_id,
+            resource_type="snapshot",
+            name="leak",
+            alias="leak",
+            relation_name='"x"."leak"',
+            config={"materialized": "snapshot", "strategy": "check", "check_cols": "all"},
+            raw_code=sql,
+            compiled_code=sql,
+            depends_on=DependsOn(nodes=[world.hidden.unique_id]),
+        )
+        return world.having(made)
+
+    def consumer(world: World) -> Project:
+        made = Node(
+            unique_id=f"exposure.{world.project.name}.board",
+            name="board",
+            resource_type="exposure",
+            package_name=world.project.name,
+            meta={"public": True},
+            depends_on=DependsOn(nodes=[world.hidden.unique_id]),
+        )
+        return world.having(made)
+
+    def own_function(world: World) -> Project:
+        function = Node(
+            unique_id=f"function.{world.project.name}.md5",
+            name="md5",
+            resource_type="function",
+            package_name=world.project.name,
+        )
+        made = leaking(world, "max(md5(cast(h.{} as varchar)))")
+        above = DependsOn(nodes=[*made.depends_on.nodes, function.unique_id])
+        return world.having(function, replace(made, depends_on=above))
+
+    def copying(world: World) -> str:
+        return f"create table public_copy as select * from {world.hidden.relation_name}"
+
+    def with_config(world: World, **config: Any) -> Project:
+        return world.having(replace(world.shown, config={**world.shown.config, **config}))
+
+    def said(world: World, code: str) -> Project:
+        """Jinja before the text, which compiles to nothing."""
+        return world.having(replace(world.shown, raw_code=f"{code}\n{world.shown.raw_code}"))
+
+    def macro(world: World, name: str, text: str, package: str | None = None) -> Macro:
+        package = package or world.project.name
+        return Macro(
+            unique_id=f"macro.{package}.{name}",
+            name=name,
+            package_name=package,
+            macro_sql=f"{{% macro {name}() %}}{text}{{% endmacro %}}",
+        )
+
+    def having_macros(world: World, *nodes: Node, macros: tuple[Macro, ...]) -> Project:
+        named = {made.unique_id: made for made in macros}
+        return world.having(*nodes, macros={**world.project.macros, **named})
+
+    def by_macros_of_a_hook(world: World) -> Project:
+        hook = {"sql": "{{ tidy() }}", "transaction": True}
+        node = replace(world.shown, config={**world.shown.config, "post-hook": [hook]})
+        macros = (macro(world, "tidy", "{{ sweep() }}"), macro(world, "sweep", copying(world)))
+        return having_macros(world, node, macros=macros)
+
+    def builder(world: World) -> Project:
+        kind = world.shown.materialized
+        adapter = world.project.metadata.adapter_type
+        return having_macros(
+            world, macros=(macro(world, f"materialization_{kind}_{adapter}", copying(world)),)
+        )
+
+    def printed(text: str) -> Callable[[World], Project]:
+        return lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n-- \n, {text.replace('SECRET', w.secret)}",
+            )
+        )
+
+    def stacked(world: World) -> Project:
+        made = select(world, world.columns)
+        others = ", ".join("null" for _ in world.columns[1:])
+        value = ", ".join(filter(None, (f"cast(h.{q(world.secret)} as varchar)", others)))
+        first, *rest = world.columns
+        sql = ", ".join(
+            [f"cast(m.{q(first)} as varchar) as {q(first)}", *(f"m.{q(c)}" for c in rest)]
+        )
+        text = f"select {sql} from ({made.compiled_code}) as m union all select {value} from {world.hidden.relation_name} as h"
+        above = DependsOn(nodes=[*made.depends_on.nodes, world.hidden.unique_id])
+        return world.having(replace(made, raw_code=text, compiled_code=text, depends_on=above))
+
+    def position(world: World) -> int:
+        return world.others.index(world.secret) + 1
+
     return {
         "drop": lambda w: w.having(dropped(w)),
         "drop by rename": lambda w: w.having(
@@ -383,7 +597,160 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         "leak, last of a window": lambda w: w.having(
             leaking(w, "max(h.{0}) filter (where h.{0} <> '')")
         ),
+        "leak, columns swapped": swapped,
+        "leak, under another name": under_another_name,
+        "leak, by a source": by_a_source,
+        "leak, without ref": without_ref,
+        "leak, by its bare name": by_its_bare_name,
+        "leak, through python": through_python,
+        "leak, into a snapshot": into_a_snapshot,
+        "leak, to a consumer": consumer,
+        "leak, hidden made public": lambda w: w.having(
+            replace(w.hidden, meta={**w.hidden.meta, "public": True})
+        ),
+        "leak, by a function called md5": own_function,
+        "leak, star": lambda w: reading(w, f"select * from {w.hidden.relation_name}"),
+        "leak, star renamed": lambda w: reading(
+            w,
+            f"select * rename ({q(w.secret)} as plain) from {w.hidden.relation_name}",
+        ),
+        "leak, renamed by position": lambda w: reading(
+            w,
+            f"select c{position(w)} as plain from {w.hidden.relation_name} as h"
+            f"({', '.join(f'c{i + 1}' for i in range(len(w.others)))})",
+        ),
+        "leak, by position": lambda w: reading(
+            w,
+            f"select {'$' if w.project.metadata.adapter_type == 'snowflake' else '#'}{position(w)}"
+            f" as plain from {w.hidden.relation_name}",
+        ),
+        "leak, whole row": lambda w: reading(
+            w, f"select to_json(h) as plain from {w.hidden.relation_name} as h"
+        ),
+        "leak, whole row as an object": lambda w: reading(
+            w, f"select object_construct(*) as plain from {w.hidden.relation_name}"
+        ),
+        "leak, row itself": lambda w: reading(w, f"select h from {w.hidden.relation_name} as h"),
+        "leak, summarized": lambda w: reading(
+            w, f"select * from (summarize {w.hidden.relation_name})"
+        ),
+        "leak, unpivoted": lambda w: reading(
+            w, f"select v from {w.hidden.relation_name} unpivot (v for k in ({q(w.secret)}))"
+        ),
+        "leak, stacked": stacked,
+        "leak, most frequent": lambda w: w.having(leaking(w, "mode(h.{})")),
+        "leak, backwards": lambda w: w.having(leaking(w, "max(reverse(cast(h.{} as varchar)))")),
+        "leak, in another alphabet": lambda w: w.having(
+            leaking(w, "max(to_base64(encode(cast(h.{} as varchar))))")
+        ),
+        "leak, instead of its hash": lambda w: w.having(
+            leaking(
+                w,
+                "max(replace(md5(cast(h.{0} as varchar)), md5(cast(h.{0} as varchar)), cast(h.{0} as varchar)))",
+            )
+        ),
+        "leak, too deep to read": lambda w: w.having(
+            leaking(w, f"max({'(' * 3000}h.{{}}{')' * 3000})")
+        ),
+        "leak, second statement": lambda w: reading(
+            w, f"select 1 as id; create table y as select * from {w.hidden.relation_name}"
+        ),
+        "leak, behind a name in quotes": lambda w: reading(
+            w, """select 1 as "it's", (select max(x) from query('select ' || 'x')) as plain"""
+        ),
+        "leak, by a header": lambda w: with_config(w, sql_header=copying(w)),
+        "leak, by a hook between names in quotes": lambda w: with_config(
+            w,
+            **{
+                "post-hook": [
+                    {
+                        "sql": f'select 1 as "/*"; {copying(w)}; select 1 as "*/"',
+                        "transaction": True,
+                    }
+                ]
+            },
+        ),
+        "leak, by macros of a hook": by_macros_of_a_hook,
+        "leak, by what a hook joins": lambda w: with_config(
+            w,
+            **{
+                "post-hook": [{"sql": "{{ 'cre' ~ 'ate table x as from y' }}", "transaction": True}]
+            },
+        ),
+        "leak, by a materialization": builder,
+        "leak, by one of dbt's macros": lambda w: having_macros(
+            w, macros=(macro(w, "create_table_as", copying(w)),)
+        ),
+        "leak, by a query of Jinja": lambda w: said(
+            w, f"{{% do run_query('{copying(w)}') %}}".replace('"', "")
+        ),
+        "leak, by a statement of Jinja": lambda w: said(
+            w, f"{{% call statement('x') %}}{copying(w)}{{% endcall %}}"
+        ),
+        "leak, by the adapter": lambda w: said(
+            w, f"{{% do adapter.execute('{copying(w)}') %}}".replace('"', "")
+        ),
+        "leak, by a macro of Jinja": lambda w: having_macros(
+            w,
+            replace(
+                w.shown,
+                raw_code=f"{{% do sweep() %}}\n{w.shown.raw_code}",
+                depends_on=DependsOn(
+                    nodes=w.shown.depends_on.nodes, macros=[f"macro.{w.project.name}.sweep"]
+                ),
+            ),
+            macros=(macro(w, "sweep", f"{{% do run_query('{copying(w)}') %}}".replace('"', "")),),
+        ),
         "alias, by macro": naming,
+        "alias, by macro of an adapter": lambda w: having_macros(
+            w, macros=(macro(w, "default__generate_alias_name", "elsewhere"),)
+        ),
+        "branch, by the place": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if this.schema == 'prod' %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by the place of another": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if ref('{w.hidden.name}').database == 'prod' %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by schema": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if schema == 'prod' %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by what is there": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if adapter.get_relation('prod', 's', 't') %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by a builtin": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if builtins.var('x', '') %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by what is selected": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if selected_resources | length > 9 %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by the second run": lambda w: w.having(
+            replace(
+                w.shown,
+                raw_code=f"{w.shown.raw_code}\n{{% if is_incremental() %}} x {{% endif %}}",
+            )
+        ),
+        "branch, by replacing": printed(
+            "{{ target.name.replace('dev', 'id').replace('prod', 'SECRET') }}"
+        ),
+        "branch, by printing": printed("{{ target.name }}"),
         "branch, leak": lambda w: branch(w, f", {q(w.secret)}"),
     }
 
@@ -434,6 +801,41 @@ def harmless() -> dict[str, Callable[[World], Made | Project]]:
             texts.append(replace(n, compiled_code=text))
         return world.having(*texts)
 
+    def said(code: str) -> Callable[[World], Project]:
+        """Jinja after the text, which compiles to nothing here."""
+        return lambda w: w.having(replace(w.shown, raw_code=f"{w.shown.raw_code}\n{code}"))
+
+    def hooked(text: str) -> Callable[[World], Project]:
+        hook = {"sql": text, "transaction": True}
+        return lambda w: w.having(replace(w.shown, config={**w.shown.config, "post-hook": [hook]}))
+
+    def another_value(world: World) -> Project:
+        """What is tagged is computed in another way, and stays tagged."""
+        others = ", ".join(f"m.{q(n)}" for n in world.others if n != world.secret)
+        secret = f"coalesce(m.{q(world.secret)}, m.{q(world.secret)}, null) as {q(world.secret)}"
+        inner = (world.hidden.compiled_code or "").rstrip().rstrip(";")
+        text = f"select {', '.join(filter(None, (others, secret)))} from (\n{inner}\n) as m"
+        return world.having(replace(world.hidden, compiled_code=text, raw_code=text))
+
+    def own_macro(world: World) -> Project:
+        unique_id = f"macro.{world.project.name}.cents"
+        text = "{% macro cents(a) %}{{ a }} / 100{% endmacro %}"
+        made = Macro(
+            unique_id=unique_id, name="cents", package_name=world.project.name, macro_sql=text
+        )
+        return world.having(macros={**world.project.macros, unique_id: made})
+
+    def consumer(world: World) -> Project:
+        made = Node(
+            unique_id=f"exposure.{world.project.name}.board",
+            name="board",
+            resource_type="exposure",
+            package_name=world.project.name,
+            meta={"public": True},
+            depends_on=DependsOn(nodes=[world.shown.unique_id]),
+        )
+        return world.having(made)
+
     sql = lambda world: (world.shown.compiled_code or "").rstrip().rstrip(";")  # noqa: E731
     return {
         "nothing": lambda w: w.project,
@@ -470,6 +872,23 @@ def harmless() -> dict[str, Callable[[World], Made | Project]]:
             )
         ),
         "hashed": lambda w: w.having(leaking(w, "max(md5(cast(h.{} as varchar)))")),
+        "a filter of later runs": said(
+            "{% if is_incremental() %} where a > (select max(a) from {{ this }}) {% endif %}"
+        ),
+        "the schema of the target": said("-- from {{ target.schema }}.t"),
+        "a var": said('-- \'{{ var("since", "2020-01-01") }}\''),
+        "a query that reads": said("{% set r = run_query('select 1') %}"),
+        "a list of relations": said(
+            "{% for one in [this] %}{% if not loop.last %},{% endif %}{% endfor %}"
+        ),
+        "a hook that grants": hooked("grant select on {{ this }} to reporter"),
+        "a hook that adds rows": hooked("insert into {{ this }} select 1"),
+        "a macro": own_macro,
+        "a consumer": consumer,
+        "tagged, in other words": lambda w: w.having(
+            untagged(w.hidden, w.secret, pii="address", why="letters")
+        ),
+        "tagged, another value": another_value,
         "counted": lambda w: w.having(leaking(w, "count(h.{})")),
     }
 
@@ -480,13 +899,15 @@ def harmless() -> dict[str, Callable[[World], Made | Project]]:
 def judge(world: World, made: Made | Project, cache: Cache | None) -> GateReport:
     head, policy = made if isinstance(made, tuple) else (made, world.policy)
     base = world.project.having(local_packages=head.local_packages)
-    return gate_from(compare(base, head, cache=cache), policy)
+    return gate_from(compare(base, head, base_analysis=world.analysis, cache=cache), policy)
 
 
 def is_told(world: World, report: GateReport) -> bool:
     """Whether the answer is not APPROVED because of what was done."""
     about = {world.shown.unique_id, world.hidden.unique_id, "model.tools.leak", None}
-    about |= {f"{world.shown.unique_id}.v1", f"model.{world.shown.package_name}.leak"}
+    about |= {f"{world.shown.unique_id}.v1", f"exposure.{world.project.name}.board"}
+    about |= {f"{kind}.{world.shown.package_name}.leak" for kind in ("model", "snapshot")}
+    about |= {f"function.{world.project.name}.md5"}
     return report.decision != "APPROVED" and any(
         finding.level in ("warn", "block") and finding.unique_id in about
         for finding in report.findings
@@ -500,12 +921,13 @@ def attack(
     seed: int,
     cache: Cache | None,
 ) -> Iterator[tuple[str, World, GateReport]]:
-    """So many edits of a project, each kind in turn."""
-    dice = random.Random(seed)
-    every = worlds(project, dice)
+    """So many edits of a project, each kind in turn; a few of the same world."""
+    every = worlds(project, random.Random(seed), cache)
     names = [*kinds]
     for i in range(number):
-        world, name = next(every), names[i % len(names)]
+        if i % OF_ONE_WORLD == 0:
+            world = next(every)
+        name = names[i % len(names)]
         yield name, world, judge(world, kinds[name](world), cache)
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from event_strategies import broken_events, valid_events, values
+from fuzz_collector import MEGABYTES, SECONDS, measure
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
@@ -147,3 +149,15 @@ def test_over_http(
         assert answer.json()["detail"]
     if cut is None and not headers:
         assert (answer.status in (200, 201)) == is_valid(event), answer
+
+
+@pytest.mark.parametrize(
+    "number", [60, pytest.param(5_000, marks=pytest.mark.campaign)], ids=["a few", "thousands"]
+)
+def test_a_running_collector(number: int, tmp_path: Path) -> None:
+    """What `make fuzz-events` measures."""
+    seen = measure(tmp_path / "s", number, chance=7, large=5)
+    assert seen.wrong == []
+    assert seen.lost == 0 < seen.accepted
+    assert seen.megabytes < MEGABYTES
+    assert seen.late < SECONDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,26 @@ def test_versions_do_not_hide_a_column_that_goes() -> None:
     thin = without(side(versioned("select id, name from `s`.`stg`")), SHOWN)
     report = judged(thin)
     assert ("column_removed", "block", SHOWN, "city") in found(report)
+
+
+def test_a_name_may_not_come_to_mean_another_version_in_silence() -> None:
+    def both(latest: int, **meta: str) -> Project:
+        texts = {1: "select id, name, city from `s`.`stg`", 2: "select id, name from `s`.`stg`"}
+        made = (
+            replace(
+                node(f"{SHOWN}.v{v}", text, STG, access="public", meta=meta if v == 2 else {}),
+                name="customers",
+                version=v,
+                latest_version=latest,
+            )
+            for v, text in texts.items()
+        )
+        return without(side(*made), SHOWN)
+
+    said = ("contract_version_without_migration", "warn", f"{SHOWN}.v2", None)
+    assert said in found(judged(both(2), both(1)))
+    assert judged(both(2, migration="city is gone"), both(1)).decision == "APPROVED"
+    assert judged(both(2), both(2)).decision == "APPROVED"
 
 
 def test_to_add_versions_alone_is_said_and_not_blocked() -> None:
@@ -423,11 +444,34 @@ PLAIN = "select id, name, city from `s`.`stg`"
         "select id, {{ env_var('COLUMN', 'name') }} as name, city",
         "{% if run_started_at.year > 2026 %} select email {% endif %} select id, name, city",
         "{{ pick(target.name) }}",
+        "select id, {{ target.name }} as name, city from {{ ref('stg') }}",
+        "select {{ target.name.replace('ci', 'name') }} as name from {{ ref('stg') }}",
+        "select a.{{ target.schema }} from {{ ref('stg') }} as a",
+        "select id from {{ target.name }}.stg",
+        "select 'it' as a, m.{{ target.name }} as b, 's' as c from {{ ref('stg') }} as m",
+        "{% if this.schema == 'prod' %} select email {% endif %} select id, name, city",
+        "{% if ref('stg').database == 'prod' %} select email {% endif %} select id",
+        "{% set there = this.schema == 'prod' %}{% if there %} select email {% endif %}",
+        "{% for one in [this] %}{% if one.schema == 'p' %} email {% endif %}{% endfor %}",
+        "select {{ {'prod': 'email'}[this.schema] }} from {{ ref('stg') }}",
+        "select {{ {'prod': 'email'}.get(this.schema, 'id') }} from {{ ref('stg') }}",
+        "select {{ this.schema.replace('prod', 'email') }} from {{ ref('stg') }}",
+        "select {{ this.schema | replace('prod', 'email') }} from {{ ref('stg') }}",
+        "{% if schema == 'prod' %} select email {% endif %} select id, name, city",
+        "{% if adapter.get_relation('a', 'b', 'c') %} select email {% endif %} select id",
+        "{% set r = run_query('select 1') %}{% if r %} select email {% endif %} select id",
+        "{% if builtins.var('x', '') %} select email {% endif %} select id, name, city",
+        "{% if selected_resources | length > 9 %} select email {% endif %} select id",
+        "select id {% if is_incremental() %}, email {% endif %} from {{ ref('stg') }}",
+        "select id {% if is_incremental() %} where 1 = 1 union all select email {% endif %}",
+        "select id {% if is_incremental() %} where a = '(') , (select email {% endif %}",
+        "select id {% if is_incremental() %} where a) , (select email {% endif %}",
+        "select id {% if is_incremental() %} where a {% else %}, email {% endif %}",
     ],
 )
 def test_what_compiles_to_something_else_elsewhere_is_said(raw_code: str) -> None:
     report = judged(side(customers(PLAIN, raw=raw_code)), side(customers(PLAIN, raw=PLAIN)))
-    assert found(report) == {("unjudged_code", "warn", SHOWN, None)}
+    assert ("unjudged_code", "warn", SHOWN, None) in found(report)
     # What was there before is not this change's.
     again = judged(
         side(customers(PLAIN, raw=raw_code, description="a word")),
@@ -443,11 +487,19 @@ def test_what_compiles_to_something_else_elsewhere_is_said(raw_code: str) -> Non
         "select id, name, city from {{ ref('stg') }} where '{{ var(\"since\") }}' > ''",
         "select id, name, city {% if true %}{% endif %} from {{ ref('stg') }}",
         "select id, name, city {# if target.name == 'prod' #} from {{ ref('stg') }}",
+        "select id from {{ target.database }}.{{ target.schema }}.stg join {{ target.schema }}.b",
+        "select 'of_{{ target.name }}' as name, id, city from {{ ref('stg') }}",
+        "select id from {{ this }} where {{ this.schema }}.f(id) = '{{ this.name }}'",
+        "{% set all = [ref('stg'), ref('b')] %}{% for r in all %} from {{ r }} {% endfor %}",
+        "{% for r in [1] %}{% if not loop.last %} , {% endif %}{% endfor %}",
+        "select id {% if is_incremental() %} where a > (select max(a) from {{ this }}) {% endif %}",
+        "{% set later = is_incremental() %}select id where a {% if later %} and b = ')' {% endif %}",
+        "{% set r = run_query('select 1') %}{% for row in r %} {{ row }} {% endfor %}",
     ],
 )
 def test_what_is_printed_decides_nothing(raw_code: str) -> None:
     report = judged(side(customers(PLAIN, raw=raw_code)), side(customers(PLAIN, raw=PLAIN)))
-    assert report.decision == "APPROVED"
+    assert "unjudged_code" not in {f.rule for f in report.findings}
 
 
 def test_the_branch_counts_and_not_only_its_condition() -> None:
@@ -615,6 +667,44 @@ def test_the_command_takes_the_rules_that_lie_beside_the_artifacts_of_base(
     assert "rule reader_broken goes from block to off" in out
 
 
+def test_without_them_the_rules_are_those_where_the_branch_began(
+    twin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    def git(*arguments: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        subprocess.run(
+            ["git", *who, "-C", str(folder), *arguments], check=True, capture_output=True
+        )
+
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "accepted.csv").write_text("rule,unique_id,column_name,reason\n")
+    (folder / "ripple.yml").write_text("rules: {reader_broken: block}\nexceptions: accepted.csv\n")
+    git("init", "--quiet", "--initial-branch", "trunk")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "base")
+    git("update-ref", "refs/remotes/origin/trunk", "HEAD")
+    (folder / "ripple.yml").write_text("rules: {reader_broken: off}\n")
+    git("commit", "--all", "--quiet", "--message", "off")
+    (folder / "target").symlink_to(twin / "bad" / "target")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
+    state = ("gate", "--state", str(twin / "good" / "target"))
+    _, out, err = command(*state)
+    assert "goes from block to off" not in out and "rules of this change" in err
+    monkeypatch.setenv("GITHUB_BASE_REF", "trunk")
+    code, out, err = command(*state)
+    assert "rule reader_broken goes from block to off" in out and "rules of this change" not in err
+    assert code == 1
+    # Rules that cannot be read there are as good as none.
+    git("rm", "--quiet", "accepted.csv")
+    (folder / "ripple.yml").write_text("exceptions: gone.csv\n")
+    git("commit", "--all", "--quiet", "--message", "unread")
+    git("update-ref", "refs/remotes/origin/trunk", "HEAD")
+    (folder / "ripple.yml").write_text("rules: {reader_broken: off}\n")
+    assert "rules of this change" in command(*state)[2]
+
+
 # --- hooks, names, and what cannot be read ---------------------------------------------------------
 
 
@@ -635,17 +725,176 @@ def hooked(*texts: str, **more: Any) -> Project:
         ("insert into elsewhere select * from {{ this }}", True),
         ("{{ archive(this) }}", True),
         ("{{ say(this) }}", False),
+        ("{{ deeper(this) }}", True),
+        ("{{ 'cre' ~ 'ate' }} table x as select 1", True),
+        ('select 1 as "/*"; create table x as select 1; select 1 as "*/"', True),
+        ("/* create it later */ analyze {{ this }}", False),
+        ("{% do run_query('create table x as select 1') %}", True),
+        ("{% do run_query('select 1') %}", False),
+        ("{{ asked() }}", False),
     ],
 )
 def test_a_hook_that_may_take_data_away_is_said(text: str, said: bool) -> None:
     macros = [
         macro("macro.p.archive", "{% macro archive(t) %}create table x as select 1{% endmacro %}"),
         macro("macro.p.say", "{% macro say(t) %}select 1{% endmacro %}"),
+        macro("macro.p.deeper", "{% macro deeper(t) %}{{ archive(t) }}{% endmacro %}"),
+        macro("macro.p.asked", "{% macro asked() %}{% do run_query('show x') %}{% endmacro %}"),
     ]
     report = judged(hooked(text, macros=macros), side(macros=macros))
     assert (("unjudged_code", "warn", SHOWN, None) in found(report)) == said
     again = judged(hooked(text, macros=macros), hooked(text, macros=macros))
     assert again.decision == "APPROVED"
+
+
+def test_a_hook_that_stays_may_call_a_macro_that_does_not() -> None:
+    def of(text: str) -> Project:
+        macros = [macro("macro.p.tidy", f"{{% macro tidy() %}}{text}{{% endmacro %}}")]
+        return hooked("{{ tidy() }}", macros=macros)
+
+    said = ("unjudged_code", "warn", SHOWN, None)
+    assert said in found(judged(of("create table x as select 1"), of("select 1")))
+    assert said not in found(judged(of("analyze x"), of("select 1")))
+    assert said not in found(judged(of("create table x"), of("create  table x")))
+
+
+def test_a_header_is_a_hook() -> None:
+    def of(**config: str) -> Project:
+        return side(customers(config={"materialized": "table", **config}))
+
+    headed = judged(of(sql_header="create table x as select email from s.stg"), of())
+    assert ("unjudged_code", "warn", SHOWN, None) in found(headed)
+    assert not any(
+        f.rule == "unjudged_code" for f in judged(of(sql_header="set a = 1"), of()).findings
+    )
+
+
+@pytest.mark.parametrize(
+    ("jinja", "said"),
+    [
+        ("{% do run_query('create table x as select email from s.stg') %}", True),
+        ("{% do run_query('cre' ~ 'ate table x as select 1') %}", True),
+        ("{% set q %} insert into x select 1 {% endset %}{% do run_query(q) %}", True),
+        ("{% do run_query(q) %}", True),
+        ("{% do run_query('etaerc' | reverse) %}", True),
+        ("{% do adapter.execute('copy s.stg to x') %}", True),
+        ("{% do adapter['execute']('copy s.stg to x') %}", True),
+        ("{% call statement('x') %} create table x as select 1 {% endcall %}", True),
+        ("{% call set_sql_header(config) %} create table x as select 1 {% endcall %}", True),
+        ("{{ sweep() }}", True),
+        ("{{ around() }}", True),
+        ("{% set r = run_query('select 1') %}", False),
+        (
+            "{% set q %} -- all\n select id from {{ ref('stg') }} {% endset %}{% set r = run_query(q) %}",
+            False,
+        ),
+        ("{% set r = run_query('select max(a) from ' ~ ref('stg')) %}", False),
+        (
+            "{% call statement('x', fetch_result=true) %} with a as (select 1) select 1 {% endcall %}",
+            False,
+        ),
+        ("{{ plain() }}", False),
+        ("{% if execute %} {% endif %}", False),
+    ],
+)
+def test_what_jinja_runs_itself_is_said_where_it_may_do_more_than_read(
+    jinja: str, said: bool
+) -> None:
+    macros = [
+        macro("macro.p.sweep", "{% macro sweep() %}{% do run_query('call x()') %}{% endmacro %}"),
+        macro("macro.p.around", "{% macro around() %}{{ sweep() }}{% endmacro %}"),
+        macro("macro.p.plain", "{% macro plain() %}create{% endmacro %}"),
+    ]
+    head = side(customers(PLAIN, raw=f"{jinja}{PLAIN}"), macros=macros)
+    report = judged(head, side(customers(PLAIN, raw=PLAIN), macros=macros))
+    assert (("unjudged_code", "warn", SHOWN, None) in found(report)) == said
+    assert judged(head, head).decision == "APPROVED"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("create_table_as", True),
+        ("default__create_table_as", True),
+        ("spark__create_table_as", True),
+        ("materialization_table_default", True),
+        ("create_table_of_ours", False),
+        ("test_unique", False),
+    ],
+)
+def test_a_macro_in_the_place_of_one_of_dbts_is_said(name: str, said: bool) -> None:
+    of_dbt = [
+        macro("macro.dbt.create_table_as", "{% macro create_table_as() %}{% endmacro %}"),
+        macro("macro.dbt.test_unique", "{% test unique() %}{% endtest %}"),
+    ]
+    own = macro(f"macro.p.{name}", f"{{% macro {name}() %}}select 1{{% endmacro %}}")
+    report = judged(side(macros=[*of_dbt, own]), side(macros=of_dbt))
+    assert (("unjudged_code", "warn", None, None) in found(report)) == said
+    assert judged(side(macros=[*of_dbt, own]), side(macros=[*of_dbt, own])).decision == "APPROVED"
+
+
+def test_a_relation_that_nothing_declares_is_said() -> None:
+    leak = node("model.p.leak", "select email as contact from elsewhere.people")
+    said = ("unjudged_code", "warn", "model.p.leak", None)
+    assert said in found(judged(side(leak)))
+    assert said not in found(judged(side(leak), side(leak)))
+    plain = node("model.p.leak", "with elsewhere as (select 1 as a) select a from elsewhere")
+    assert said not in found(judged(side(plain)))
+
+
+@pytest.mark.parametrize(("name", "said"), [("md5", True), ("hide", False)])
+def test_a_function_under_the_name_of_one_that_masks_is_said(name: str, said: bool) -> None:
+    own = node(f"function.p.{name}", None, raw="x")
+    assert (
+        ("unjudged_code", "warn", f"function.p.{name}", None) in found(judged(side(own)))
+    ) == said
+    assert judged(side(own), side(own)).decision == "APPROVED"
+
+
+# --- tags whose value goes elsewhere ---------------------------------------------------------------
+
+CONSTANTS = "select 'a' as name, 'b@c' as email, 1 as id, 'x' as city"
+
+
+@pytest.mark.parametrize(
+    ("sql", "email"),
+    [
+        ("select 'a' as name, 'b@c' as email, 1 as id, 'x' as city", False),
+        ("select 'b@c' as name, 'a' as email, 1 as id, 'x' as city", True),
+    ],
+)
+def test_a_tag_stays_with_the_value_and_not_with_the_name(sql: str, email: bool) -> None:
+    base, head = (
+        side(raw({}), replace(stg(text), depends_on=customers().depends_on))
+        for text in (CONSTANTS, sql)
+    )
+    report = judged(head, base)
+    assert (("pii_tag_removed", "warn", STG, "name") in found(report)) == email
+    assert (("pii_exposed", "block", SHOWN, "name") in found(report)) == email
+
+
+def test_two_columns_of_a_source_may_not_change_places() -> None:
+    swapped = stg("select id, email as name, city, name as email from `s`.`people`")
+    assert ("pii_exposed", "block", SHOWN, "name") in found(
+        judged(side(raw({}), swapped), side(raw({}), stg()))
+    )
+    # Also where both come of one column, so that the name already had what it comes of.
+    made = "concat(name, city) as {}, name as {}, id, city from `s`.`people`"
+    both = [
+        stg(f"select {made.format(*names)}") for names in (("email", "name"), ("name", "email"))
+    ]
+    base, head = (side(raw({}), one) for one in both)
+    assert ("pii_exposed", "block", SHOWN, "name") in found(judged(head, base))
+    better = stg("select id, name, city, lower(email) as email from `s`.`people`")
+    assert judged(side(raw({}), better), side(raw({}), stg())).decision == "APPROVED"
+
+
+def test_another_name_of_a_model_takes_no_tag_away() -> None:
+    seed = replace(stg(CONSTANTS), depends_on=type(stg().depends_on)())
+    other = replace(seed, unique_id="model.p.stg2", name="stg2", columns={})
+    shown = customers(EXPOSING, "model.p.stg2")
+    head = without(side(other, shown), STG)
+    assert ("pii_exposed", "block", SHOWN, "email") in found(judged(head, side(seed)))
 
 
 def test_who_names_relations_otherwise_is_asked_where_they_are() -> None:

