@@ -72,20 +72,29 @@ class FileSeen(NamedTuple):
     """A file as dbt has read it, by what it keeps of it: nothing, where it has neither of these.
 
     Attributes:
-        digest: of all of it, without the space around it.
-        texts: parts of it, where there is no digest.
+        digest: of all of it without the space around it; since dbt 1.12, with one space for any within it.
+        texts: parts of it.
     """
 
     digest: str = ""
     texts: tuple[str, ...] = ()
 
-    def holds(self, content: bytes) -> bool:
-        """Whether the file has this content, as far as is known."""
-        if self.digest:
-            digests = (hashlib.sha256(text).hexdigest() for text in (content.strip(), content))
-            return self.digest in digests
-        text = " ".join(content.decode("utf-8", "replace").split())
-        return all(" ".join(part.split()) in text for part in self.texts)
+    def holds(self, content: bytes) -> bool | None:
+        """Whether the file has this content, as far as is known; None where its layout may differ."""
+        text = content.decode("utf-8", "replace")
+        one_line = " ".join(text.split())
+        if not self.digest:
+            return all(" ".join(part.split()) in one_line for part in self.texts)
+        if self.digest in (_sha256(content.strip()), _sha256(content)):
+            return True
+        if self.digest != _sha256(one_line.encode()):
+            return False
+        lines = text.replace("\r\n", "\n")
+        return all(part in lines for part in self.texts) if self.texts else None
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def files_seen(project: Project) -> dict[str, FileSeen]:
@@ -105,18 +114,19 @@ def files_seen(project: Project) -> dict[str, FileSeen]:
             )
             known = kind == "sha256" and digest
             path = node.original_file_path.replace("\\", "/")
-            if known or path not in seen:
-                seen[path] = FileSeen(str(digest) if known else "")
+            before = seen.get(path, FileSeen())
+            texts = (*before.texts, node.raw_code) if node.raw_code else before.texts
+            seen[path] = FileSeen(str(digest) if known else before.digest, texts)
     for macro in project.macros.values():
         path = macro.original_file_path.replace("\\", "/")
-        if macro.package_name == project.name and path and not seen.get(path, FileSeen()).digest:
-            texts = seen.get(path, FileSeen()).texts
-            seen[path] = FileSeen(texts=(*texts, macro.macro_sql))
+        if macro.package_name == project.name and path:
+            before = seen.get(path, FileSeen())
+            seen[path] = before._replace(texts=(*before.texts, macro.macro_sql))
     own = f"{project.name}://"
     for name, file in parsing.files.items():
         path = name.removeprefix(own).replace("\\", "/")
         if name.startswith(own) and path.endswith(_READ) and file.checksum.name == "sha256":
-            seen[path] = FileSeen(file.checksum.checksum)
+            seen[path] = seen.get(path, FileSeen())._replace(digest=file.checksum.checksum)
     digest = parsing.state_check.project_hashes.get(project.name or "")
     if digest is not None and digest.checksum:
         seen[_FILE] = FileSeen(digest.checksum)

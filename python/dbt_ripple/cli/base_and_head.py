@@ -433,7 +433,10 @@ def outdated(project: Project, project_dir: Path) -> Iterator[str]:
             continue
         except OSError:
             continue
-        if not sums.holds(content):
+        holds = sums.holds(content)
+        if holds is None and (project_dir / path).stat().st_mtime > limit:
+            yield f"{path} was written after it"
+        elif holds is False:
             yield f"{path} is not as dbt has read it"
     for file in [project_dir / "dbt_project.yml", *_files(project_dir, folders, limit)]:
         path = file.relative_to(project_dir).as_posix()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts.project import as_utc
-from dbt_ripple.rendering.escaping import code, prose, styled
+from dbt_ripple.rendering.escaping import code, in_one_line, prose, styled
 from dbt_ripple.rendering.output import count
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def _facts(diagnosis: Diagnosis, step: Step) -> Iterator[tuple[str, str]]:
     """The text of a step, line by line: what it is about, and the text."""
     for column in step.columns:
         if column.expression:
-            yield "computes", f"{column.name} = {' '.join(column.expression.split())}"
+            yield "computes", f"{column.name} = {in_one_line(column.expression)}"
     if step.freshness is not None:
         loaded = step.freshness.max_loaded_at
         yield "fresh", f"{step.freshness.status}, newest row {_moment(loaded) or 'unknown'}"

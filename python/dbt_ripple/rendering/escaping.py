@@ -141,21 +141,31 @@ _CONTEXT: Final = 40
 """Characters shown before the place where two long expressions begin to differ."""
 
 
+_QUOTED_OR_SPACE: Final = re.compile(r"""'[^'\n]*'|"[^"\n]*"|`[^`\n]*`|\s+""")
+
+
+def in_one_line(sql: str) -> str:
+    """SQL in one line, with one space for any between its words, and all of those within quotes."""
+    return _QUOTED_OR_SPACE.sub(lambda m: " " if m[0].isspace() else m[0], sql).strip()
+
+
 def one_line(sql: str, longest: int = SQL_SHOWN, start: int = 0) -> str:
     """An expression in one line, from a place on, cut where it is long.
 
     Example:
         >>> one_line("sum( a )", 6), one_line("sum(amount)", 6), one_line("sum(amount)", 6, 4)
         ('sum( …', 'sum(a…', '…amou…')
+        >>> one_line("concat(a,  'b  c')")
+        "concat(a, 'b  c')"
     """
-    line = " ".join(sql.split())
+    line = in_one_line(sql)
     line = f"…{line[start:]}" if start else line
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def two_lines(before: str | None, after: str | None) -> tuple[str | None, str | None]:
     """What stood and what stands there, each in one line that shows where they begin to differ."""
-    then, now = (None if text is None else " ".join(text.split()) for text in (before, after))
+    then, now = (None if text is None else in_one_line(text) for text in (before, after))
     if then is None or now is None:
         return then and one_line(then), now and one_line(now)
     pairs = enumerate(zip(then, now, strict=False))

@@ -17,7 +17,7 @@ from dbt_ripple.changes.diff import diff
 from dbt_ripple.changes.removed_columns import MissingNames, RemovedColumn
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.rendering.diff import below, entries, name_of
-from dbt_ripple.rendering.escaping import code, prose, shown
+from dbt_ripple.rendering.escaping import code, in_one_line, prose, shown
 from dbt_ripple.rendering.gate import GateAnswer, known_findings, new_findings, reach, subject
 from dbt_ripple.rendering.output import count
 
@@ -266,7 +266,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def _cut(text: str, width: int = _WIDTH) -> str:
-    line = " ".join(text.split())
+    line = in_one_line(text)
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from test_run_tests import DOUBLED, ripple
-from tiny_project import dbt, write
+from tiny_project import commit, dbt, git, write
 
 pytestmark = pytest.mark.slow
 
@@ -92,3 +94,35 @@ def test_what_a_failed_dbt_still_writes_is_no_error(
     code, out, err = ripple(monkeypatch, capsys, "diff", "--state", "../state")
     assert (code, out) == (2, "")
     assert "could not be compiled here" in err
+
+
+@pytest.mark.parametrize("side", [("--state", "../state"), ("--base-ref", "HEAD")])
+def test_white_space_in_a_literal_is_an_edit(side: tuple[str, str], tmp_path: Path) -> None:
+    """dbt 1.12 takes such a file as unchanged, and what it has parsed before as up to date."""
+    project = tmp_path / "project"
+    files = {
+        "dbt_project.yml": "name: small\nversion: 1.0.0\nprofile: small\n",
+        "profiles.yml": "small: {target: d, outputs: {d: {type: duckdb, path: small.duckdb}}}\n",
+        ".gitignore": "target/\nlogs/\n",
+        "models/m.sql": "select 'a b' as x\n",
+    }
+    write(project, files)
+    git(tmp_path, "init", "-q", "-b", "main", str(project))
+    commit(project)
+    # Each a process: within one, dbt parses all anew.
+    program = [sys.executable, "-m", "dbt_ripple", "diff", *side, "--cache-dir", "../cache"]
+    dbt_of_here = str(Path(sys.executable).with_name("dbt"))
+
+    def said(*command: str) -> str:
+        run = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr + run.stdout
+        return run.stdout
+
+    said(dbt_of_here, "-q", "compile", "--target-path", "../state")
+    if "--state" in side:
+        said(dbt_of_here, "-q", "parse")
+    assert said(*program) == "nothing changed\n"
+    write(project, {"models/m.sql": "select 'a  b' as x\n"})
+    out = said(*program)
+    assert "- 'a b'\n" in out
+    assert "+ 'a  b'\n" in out
