@@ -52,8 +52,8 @@ class Command(click.Command):
                 formatter.write_dl(rows[True])
 
 
-def _show_all(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    own_help = ctx.command.get_help_option(ctx)
+    if value and own_help is not None and own_help.callback is not None:
         ctx.meta[_ALL] = True
-        click.echo(ctx.get_help(), color=ctx.color)
-        ctx.exit()
+        own_help.callback(ctx, param, value)

@@ -100,7 +100,7 @@ def test_the_limits_on_the_page() -> None:
         ("`--max-batch` (1,000)", "--max-batch", 1000),
         ("`--max-depth` (100)", "--max-depth", 100),
         ("`--rate` (1,000 a second", "--rate", 1000),
-        ("`--max-requests` (64 at a time)", "--max-requests", 64),
+        ("`--max-requests` (64 are checked and stored at a time)", "--max-requests", 64),
         ("`--timeout` (30 seconds)", "--timeout", 30),
         ("(`--store`)", "--store", "openlineage_events"),
     ):
