@@ -237,7 +237,7 @@ def _collect_files(files: tuple[str, ...], store: EventStore, limits: Limits) ->
                 ) from error
     if collected.refused > _MOST_REFUSALS:
         complain(f"and {collected.refused - _MOST_REFUSALS:,} more were refused")
-    answer([f"stored {_summary(collected, store)}"])
+    _answer(collected, store)
     return EXIT_REFUSED if collected.refused else 0
 
 
@@ -272,10 +272,18 @@ def _collect_topic(
             "start it again when there is room: Kafka keeps what is not stored",
         ) from error
     except (KeyboardInterrupt, SystemExit):
-        answer([f"stored {_summary(collected, store)}"])
+        _answer(collected, store)
         raise
-    answer([f"stored {_summary(collected, store)}"])
+    _answer(collected, store)
     return EXIT_REFUSED if collected.refused else 0
+
+
+def _answer(collected: Collected, store: EventStore) -> None:
+    from dbt_ripple.collector.intake import NOT_GIVEN_WARNING
+
+    if collected.not_given:
+        warn(f"{count(collected.not_given, 'event')} {NOT_GIVEN_WARNING}")
+    answer([f"stored {_summary(collected, store)}"])
 
 
 def _summary(collected: Collected, store: EventStore) -> str:

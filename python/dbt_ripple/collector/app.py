@@ -27,7 +27,13 @@ from dbt_ripple.collector.check_worker import CheckWorker, Kind, checked
 from dbt_ripple.collector.event_schemas import EventProblem
 from dbt_ripple.collector.event_store import StoreError
 from dbt_ripple.collector.event_writer import EventWriter
-from dbt_ripple.collector.intake import Limits, RefusedError, Taken
+from dbt_ripple.collector.intake import (
+    NOT_GIVEN_WARNING,
+    Limits,
+    RefusedError,
+    Taken,
+    not_given_in,
+)
 from dbt_ripple.collector.metrics import CONTENT_TYPE_LATEST, Metrics
 from dbt_ripple.collector.rate_limit import RateLimit
 
@@ -151,7 +157,7 @@ class Collector:
         async with AsyncExitStack() as held:
             taken = await self._checked("event", await self._body(request, held))
             await self._store(taken.lines)
-        return Response(status_code=HTTPStatus.CREATED)
+        return Response(status_code=HTTPStatus.CREATED, headers=_warning(taken))
 
     async def _batch(self, request: Request) -> Response:
         async with AsyncExitStack() as held:
@@ -164,7 +170,7 @@ class Collector:
                 detail = "no event of the batch is valid"
                 raise _Answer(422, "", detail, further=outcome)
             await self._store(taken.lines)
-        return JSONResponse(outcome)
+        return JSONResponse(outcome, headers=_warning(taken))
 
     async def _checked(self, kind: Kind, body: bytes) -> Taken:
         if len(body) <= SMALL:
@@ -329,6 +335,15 @@ class _Slot:
 
     async def __aexit__(self, *_: object) -> None:
         self._slots.release()
+
+
+def _warning(taken: Taken) -> dict[str, str]:
+    """The header that says what is missing in events that are stored."""
+    number = not_given_in(taken.lines)
+    if not number:
+        return {}
+    events = "the event" if len(taken.lines) == 1 else f"{number} of the events"
+    return {"Warning": f'299 - "{events} {NOT_GIVEN_WARNING}"'}
 
 
 def _outcome(taken: Taken) -> dict[str, Any]:

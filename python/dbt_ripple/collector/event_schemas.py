@@ -29,6 +29,12 @@ CORE: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json"
 
 Event = dict[str, Any]
 
+_MOST_COMPLETED: Final = 1_000
+"""Facets of an event above which nothing is filled in."""
+
+NOT_GIVEN: Final = "urn:dbt-ripple:not-given"
+"""Stands for the producer of an event or of a facet that does not name it."""
+
 _PUBLISHED: Final = re.compile(
     r"https?://openlineage\.io/spec/facets/(\d{1,9})-(\d{1,9})-(\d{1,9})/(\w+)\.json"
 )
@@ -76,6 +82,27 @@ def most_parts(event: object) -> tuple[int, int, int]:
         if isinstance(found := holder.get(name), (dict, list))
     ]
     return len(datasets), max(facets, default=0), sum(facets)
+
+
+def complete(event: object) -> None:
+    """Fill in what an event does not say of itself: who made it, and by which schema; so of each facet.
+
+    OpenLineage asks for both, its clients write them, and what people write by hand often lacks them. What
+    the event is about is not guessed at. Who made it is then `NOT_GIVEN`, also for those who read it later.
+    """
+    if not isinstance(event, dict):
+        return
+    holders = [(base, facets) for _, base, facets in _holders(event) if isinstance(facets, dict)]
+    if sum(len(facets) for _, facets in holders) > _MOST_COMPLETED:
+        return  # a small body of empty facets would become a large one
+    kind = "RunEvent" if "run" in event else "JobEvent" if "job" in event else "DatasetEvent"
+    event.setdefault("producer", NOT_GIVEN)
+    event.setdefault("schemaURL", f"{CORE}#/$defs/{kind}")
+    for base, facets in holders:
+        for facet in facets.values():
+            if isinstance(facet, dict):
+                facet.setdefault("_producer", NOT_GIVEN)
+                facet.setdefault("_schemaURL", f"{CORE}#/$defs/{base}")
 
 
 def problems_of(event: object) -> list[EventProblem]:

@@ -12,6 +12,7 @@ from dbt_ripple.collector.intake import (
     Limits,
     RefusedError,
     line_of,
+    not_given_in,
     parsed,
     read_event,
 )
@@ -27,11 +28,12 @@ _ARRAY_BYTES: Final = 1_000_000_000
 
 @dataclass(slots=True)
 class Collected:
-    """What became of a file's events."""
+    """What became of a file's events; of those that are stored, how many do not name their producer."""
 
     new: int = 0
     duplicates: int = 0
     refused: int = 0
+    not_given: int = 0
 
     def add(self, stored: Stored) -> None:
         """Count what was stored."""
@@ -72,6 +74,7 @@ def collect(
             yield Refused(where, str(event))
             continue
         batch.append(event)
+        collected.not_given += not_given_in([event])
         size += len(event)
         if len(batch) >= _COMMIT_EVENTS or size >= _COMMIT_BYTES:
             collected.add(*store.append([batch]))

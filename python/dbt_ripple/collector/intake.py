@@ -10,14 +10,20 @@ Numbers are kept as Python has them: integers exactly, others as the nearest dou
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Literal
 
 import msgspec
 
-from dbt_ripple.collector.event_schemas import EventProblem, most_parts, problems_of
+from dbt_ripple.collector.event_schemas import (
+    NOT_GIVEN,
+    EventProblem,
+    complete,
+    most_parts,
+    problems_of,
+)
 
 Reason = Literal["json", "schema", "depth", "size", "batch_size", "parts", "check"]
 """Why an event is refused; the values of the metric's label ``reason`` are these and those of `app`."""
@@ -106,6 +112,18 @@ def parsed(body: bytes, limits: Limits) -> Any:
         raise RefusedError("depth", "nested too deep") from None
 
 
+def not_given_in(lines: Iterable[bytes]) -> int:
+    """How many of these events do not name their producer, or that of a facet."""
+    mark = f'"{NOT_GIVEN}"'.encode()
+    return sum(mark in line for line in lines)
+
+
+NOT_GIVEN_WARNING: Final = (
+    "did not name the producer or schema of the event or of a facet (producer, schemaURL, _producer, "
+    "_schemaURL), which OpenLineage asks for; kept all the same"
+)
+
+
 def line_of(event: object, limits: Limits) -> bytes:
     """A parsed event as the line that is stored, without its newline.
 
@@ -120,6 +138,7 @@ def line_of(event: object, limits: Limits) -> bytes:
     ):
         if number > most:
             raise RefusedError("parts", f"more than {most:,} {what}")
+    complete(event)
     problems = problems_of(event)
     if problems:
         raise RefusedError("schema", "the event is not valid", problems)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple.collector.event_store import EventStore
 from dbt_ripple.collector.files import Collected, Refused
-from dbt_ripple.collector.intake import Limits, RefusedError, read_event
+from dbt_ripple.collector.intake import Limits, RefusedError, not_given_in, read_event
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ def consume(
                 last[_not_none(message.partition())] = _not_none(message.offset())
             if lines:
                 collected.add(*store.append([lines]))
+                collected.not_given += not_given_in(lines)
             for each in refused:
                 collected.refused += 1
                 on_refused(each)

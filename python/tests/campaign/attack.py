@@ -122,9 +122,10 @@ def worlds(project: Project, dice: random.Random, cache: Cache | None = None) ->
         others = analysis.nodes[hidden.unique_id].columns
         # A constant, as a package puts it where a source lacks a column, is nobody's.
         read = {column for _, _, column in value_edges(analysis.edges, {hidden.unique_id})}
-        if not read:
+        tagged = [name for name in others if name in read]
+        if not tagged:
             continue
-        secret = dice.choice([name for name in others if name in read])
+        secret = dice.choice(tagged)
         named = {**hidden.columns, secret: Column(name=secret, meta={"pii": "email"})}
         hidden = replace(hidden, columns=named)
         shown = replace(shown, access="public", meta={**shown.meta, "public": True}, columns={})

@@ -51,7 +51,9 @@ BOMBS = {
     "lists": {"run": [[]] * 1_600_000},
     "a text": {"producer": "x" * 4_500_000},
     "one facet": {
-        "outputs": [{**DATASET, "facets": {"x": {"fields": [{"a": [i]} for i in range(300_000)]}}}]
+        "outputs": [
+            {"name": "a", "facets": {"x": {"fields": [{"a": [i]} for i in range(300_000)]}}}
+        ]
     },
 }
 

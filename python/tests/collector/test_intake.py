@@ -11,8 +11,14 @@ from typing import Any, ClassVar
 import pytest
 import served_collector
 
-from dbt_ripple.collector.event_schemas import SCHEMAS, documents, problems_of
-from dbt_ripple.collector.intake import Limits, RefusedError, read_batch, read_event
+from dbt_ripple.collector.event_schemas import NOT_GIVEN, SCHEMAS, documents, problems_of
+from dbt_ripple.collector.intake import (
+    Limits,
+    RefusedError,
+    not_given_in,
+    read_batch,
+    read_event,
+)
 
 EVENT = served_collector.event(1)
 BASE = {"_producer": "https://example.com/p", "_schemaURL": "https://example.com/s"}
@@ -34,6 +40,10 @@ def refused(value: Any, **limits: int) -> tuple[str, list[tuple[str, str]], str]
         read(value, **limits)
     refusal = error.value
     return refusal.reason, [tuple(problem) for problem in refusal.problems], refusal.detail
+
+
+def accepted_with_notes(event: Any) -> bool:
+    return not_given_in([read_event(json.dumps(event).encode(), Limits())]) == 1
 
 
 def with_facet(name: str, facet: dict[str, Any], holder: str = "job") -> dict[str, Any]:
@@ -114,9 +124,9 @@ def test_as_deep_as_may_be() -> None:
         ({"job": {"name": "x"}}, "/job", "namespace"),
         ({"inputs": [{"namespace": "a", "name": "b"}, 3]}, "/inputs/1", "object"),
         (
-            {"job": {"namespace": "a", "name": "b", "facets": {"x/~y": {}}}},
-            "/job/facets/x~1~0y",
-            "_",
+            {"job": {"namespace": "a", "name": "b", "facets": {"x/~y": {"_producer": 3}}}},
+            "/job/facets/x~1~0y/_producer",
+            "string",
         ),
         (with_facet("sql", {**BASE, "query": 3}), "/job/facets/sql/query", "string"),
         (with_facet("sql", BASE), "/job/facets/sql", "query"),
@@ -167,9 +177,30 @@ class TestFacets:
     def test_a_known_one_elsewhere_passes(self) -> None:
         assert accepted(with_facet("sql", self.wrong, "run"))
 
-    def test_any_facet_says_who_made_it(self) -> None:
-        _, problems, _ = refused(with_facet("my_sql", {"_producer": "https://example.com/p"}))
-        assert ("/job/facets/my_sql", '"_schemaURL" is a required property') in problems
+    def test_who_made_it_need_not_be_said(self) -> None:
+        made = with_facet("errorMessage", {"message": "m", "programmingLanguage": "python"}, "run")
+        bare = {key: made[key] for key in made if key not in ("producer", "schemaURL")}
+        stored = read(bare)
+        assert stored["producer"] == NOT_GIVEN
+        assert stored["schemaURL"].endswith("#/$defs/RunEvent")
+        facet = stored["run"]["facets"]["errorMessage"]
+        assert facet["_producer"] == NOT_GIVEN
+        assert (facet["message"], facet["_schemaURL"][-9:]) == ("m", "/RunFacet")
+        assert not_given_in([read_event(json.dumps(made).encode(), Limits())]) == 1
+        assert not_given_in([read_event(json.dumps(EVENT).encode(), Limits())]) == 0
+
+    def test_what_it_is_about_is_not_guessed_at(self) -> None:
+        wrong = with_facet("errorMessage", {"programmingLanguage": "python"}, "run")
+        assert refused(wrong)[1] == [
+            ("/run/facets/errorMessage", '"message" is a required property')
+        ]
+        assert refused({**EVENT, "run": {}})[1] == [("/run", '"runId" is a required property')]
+
+    def test_many_are_not_filled_in(self) -> None:
+        facets: dict[str, Any] = {f"f{number}": {} for number in range(400)}
+        datasets = [{"namespace": "a", "name": str(n), "facets": facets} for n in range(3)]
+        assert accepted_with_notes({**EVENT, "inputs": datasets[:2]})
+        assert refused({**EVENT, "inputs": datasets})[0] == "schema"
 
     @pytest.mark.parametrize("version", ["1-0-0", "1-0-1", "1-1-0"])
     def test_a_version_of_ours_or_before(self, version: str) -> None:
