@@ -59,6 +59,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._reported: set[str] = set()
         self._given_up = False
+        self._where = ""
         self._ready = threading.Event()
         # Held while the thread imports: a child process must not begin with half a module.
         self._importing = threading.Lock()
@@ -99,7 +100,9 @@ class Background:
         if not self.flush():
             self.dropped += self._queue.unfinished_tasks
         if self.dropped:
-            log.warning("dbt_ripple: %d OpenLineage events were not sent", self.dropped)
+            log.warning(
+                "dbt_ripple: %d OpenLineage events were not sent%s", self.dropped, self._where
+            )
 
     def _start(self) -> None:
         with self._lock:
@@ -143,10 +146,18 @@ class Background:
     def _sender(self) -> Callable[[Event], None] | None:
         """How events are sent; None where they cannot be, which will not change."""
         from dbt_ripple.errors import RippleError
-        from dbt_ripple.openlineage.client import new_client
+        from dbt_ripple.openlineage.client import new_client, silent
+        from dbt_ripple.secrets import scrub
 
         try:
-            return self._make_sender() if self._make_sender else new_client().emit
+            if self._make_sender:
+                return self._make_sender()
+            client = new_client()
+            url = scrub(str(getattr(client.transport, "url", None) or ""))
+            self._where = f" to {url}" if url else ""
+            if why := silent(client):
+                log.warning("dbt_ripple: nobody answers at %s (%s)", url, why)
+            return client.emit
         except RippleError as error:
             self._given_up = True
             self._warn_once(str(error))

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import socket
 import sys
+import urllib.parse
+import urllib.request
 from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -95,10 +99,16 @@ class ToTransport:
         self._client = new_client()
         transport = self._client.transport
         self.is_disabled = transport.kind == "noop"
+        self._has_sent = False
         self.where = str(getattr(transport, "url", None) or f"the transport {transport.kind}")
 
     def send(self, event: Event) -> None:
         """Hand one event to the transport."""
+        if not self._has_sent and (why := silent(self._client)):
+            raise RippleError(
+                f"nobody answers there ({why})", self.where, "start the collector and send again"
+            )
+        self._has_sent = True
         try:
             self._client.emit(scrub_value(event))
         except Exception as error:  # whatever a transport raises
@@ -153,10 +163,36 @@ def new_client() -> OpenLineageClient:
     return client
 
 
+def silent(client: OpenLineageClient) -> str | None:
+    """Why nobody listens where a client sends to by HTTP, found out at once; None where somebody does.
+
+    The client itself tries again for a while. Through a proxy it is not asked.
+    """
+    where = urllib.parse.urlsplit(str(getattr(client.transport, "url", "")))
+    if where.scheme not in ("http", "https") or where.hostname is None:
+        return None
+    if where.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(
+        where.hostname
+    ):
+        return None
+    port = where.port or (443 if where.scheme == "https" else 80)
+    try:
+        socket.create_connection((where.hostname, port), timeout=_ANSWERS_IN).close()
+    except TimeoutError:
+        return f"no answer in {_ANSWERS_IN:g} seconds"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return None
+
+
+_ANSWERS_IN: Final = 5.0
+
+
 def reason_of(error: BaseException) -> str:
-    """What an exception says, in one short line."""
-    message = " ".join(str(error).split())[:300]
-    return message or type(error).__name__
+    """What an exception says, in one short line: of a failed connection what the system said of it."""
+    message = " ".join(str(error).split())
+    by_system = re.search(r"\[Errno -?\d+\] ([^'\")]+)", message)
+    return (by_system[1].lower() if by_system else message[:300]) or type(error).__name__
 
 
 def is_disabled() -> bool:

@@ -456,7 +456,8 @@ def test_nobody_listens(
     assert [job() for _ in range(3)] == [1, 1, 1]
     assert track.flush(60)
     assert (track.sent, track.dropped) == (0, 6)
-    (warning,) = caplog.messages  # not one for each
+    at_once, warning = caplog.messages  # not one for each
+    assert at_once == "dbt_ripple: nobody answers at http://127.0.0.1:1 (connection refused)"
     assert "events are dropped" in warning
     assert "Connection refused" in warning
 
@@ -527,13 +528,21 @@ def test_the_end_of_a_program(collector: Collector) -> None:
     assert [e["eventType"] for e in collector.events[40:]] == ["START", "FAIL"]
 
 
+def test_a_collector_that_is_down_is_named_at_once() -> None:
+    done = program("http://127.0.0.1:1", DBT_RIPPLE_TRACK_FLUSH_SECONDS="1")
+    assert done.returncode == 0
+    said = done.stderr.splitlines()
+    assert said[0] == "dbt_ripple: nobody answers at http://127.0.0.1:1 (connection refused)"
+    assert said[-1].endswith("2 OpenLineage events were not sent to http://127.0.0.1:1")
+
+
 def test_the_end_is_not_put_off_for_long(collector: Collector) -> None:
     collector.seconds = 60
     begun = time.perf_counter()
     done = program(collector.url, DBT_RIPPLE_TRACK_FLUSH_SECONDS="1")
     assert time.perf_counter() - begun < 20 * 2
     assert done.returncode == 0
-    assert "2 OpenLineage events were not sent" in done.stderr
+    assert "2 OpenLineage events were not sent to http" in done.stderr
 
 
 def test_a_child_process(collector: Collector) -> None:

@@ -73,9 +73,12 @@ def test_a_collector_that_refuses(shell: EventShell, collector: Collector) -> No
 
 def test_nobody_listens(shell: EventShell) -> None:
     Path("openlineage.yml").write_text(
-        "transport: {type: http, url: 'http://127.0.0.1:1', retry: {total: 1, backoff_factor: 0}}"
+        # The client would try for hours: that nobody is there is found out before.
+        "transport: {type: http, url: 'http://me:pw@127.0.0.1:1', retry: {total: 9, backoff_factor: 600}}"
     )
-    assert "an event could not be sent" in shell.refused("emit")
+    refused = shell.refused("emit")
+    assert "@127.0.0.1:1: nobody answers there (connection refused); start the" in refused
+    assert "pw" not in refused
 
 
 def test_a_file_that_cannot_be_written(shell: EventShell) -> None:
