@@ -97,6 +97,11 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def _with_slashes(path: str) -> str:
+    """A path that dbt wrote on Windows, as others write it; elsewhere a name may have a backslash."""
+    return path if "/" in path else path.replace("\\", "/")
+
+
 def files_seen(project: Project) -> dict[str, FileSeen]:
     """The project's own files as dbt has read them, by their paths; nothing is said of others.
 
@@ -113,18 +118,18 @@ def files_seen(project: Project) -> dict[str, FileSeen]:
                 else ("sha256", checksum)
             )
             known = kind == "sha256" and digest
-            path = node.original_file_path.replace("\\", "/")
+            path = _with_slashes(node.original_file_path)
             before = seen.get(path, FileSeen())
             texts = (*before.texts, node.raw_code) if node.raw_code else before.texts
             seen[path] = FileSeen(str(digest) if known else before.digest, texts)
     for macro in project.macros.values():
-        path = macro.original_file_path.replace("\\", "/")
+        path = _with_slashes(macro.original_file_path)
         if macro.package_name == project.name and path:
             before = seen.get(path, FileSeen())
             seen[path] = before._replace(texts=(*before.texts, macro.macro_sql))
     own = f"{project.name}://"
     for name, file in parsing.files.items():
-        path = name.removeprefix(own).replace("\\", "/")
+        path = _with_slashes(name.removeprefix(own))
         if name.startswith(own) and path.endswith(_READ) and file.checksum.name == "sha256":
             seen[path] = seen.get(path, FileSeen())._replace(digest=file.checksum.checksum)
     digest = parsing.state_check.project_hashes.get(project.name or "")

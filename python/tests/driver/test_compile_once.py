@@ -358,7 +358,7 @@ def test_with_a_state_too_what_asks_and_cannot_is_named(
     write(tiny, {"models/above.sql": "select amount from {{ ref('big_orders') }} where amount > 1"})
     write(tiny, {"profiles.yml": UNREACHABLE})
     assert dbt(tiny, "parse")
-    arguments = ("select", "--state", "../state", "--format", "json")
+    arguments = ("select", "--state", "../state", "--format", "json", "--verbose")
     code, out, err = ripple(monkeypatch, capsys, *arguments)
     assert code == 0, err
     assert err.count("dbt cannot connect (IO Error: Cannot open file") == 1
