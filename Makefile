@@ -94,7 +94,7 @@ IN_THE_WHEEL := '^(File Name |dbt_ripple-[^/]*dist-info/|dbt_ripple/(.*\.py |py.
 wheel: install  ## Build the wheel and use it alone.
 	@rm -rf target/wheel && mkdir -p target/wheel
 	$(BIN)/python -m build --quiet --no-isolation --wheel --outdir target/wheel python
-	$(BIN)/python -m zipfile -l target/wheel/*.whl | grep -q 'dist-info/licenses/LICENSE'
+	$(BIN)/python -m zipfile -l target/wheel/*.whl | grep 'dist-info/licenses/LICENSE' > /dev/null
 	! $(BIN)/python -m zipfile -l target/wheel/*.whl | grep -vE $(IN_THE_WHEEL)
 	$(BIN)/uv venv --quiet target/wheel/venv
 	$(BIN)/uv pip install --quiet --python target/wheel/venv/bin/python -c $(CONSTRAINTS) target/wheel/*.whl
