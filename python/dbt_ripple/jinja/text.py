@@ -110,7 +110,7 @@ def environment() -> DbtEnvironment:
 def tree_of(text: str) -> nodes.Template | None:
     """The parse tree of a text; None where Jinja refuses it, or it is too deep to be walked.
 
-    It is shared: not to be changed.
+    It is shared, in parts with those of other texts: not to be changed. No node is in it twice.
 
     Example:
         >>> tree_of("select {{ ref('a') }}").body[0].nodes[1].node.name
@@ -123,9 +123,13 @@ def tree_of(text: str) -> nodes.Template | None:
     # Between SQL stand expressions alone, and many models have the same ones: each is parsed once.
     parts = ["", *_EXPRESSION.split(text.removesuffix("\n")), ""]
     written: list[nodes.Expr] = []
+    met: set[str] = set()
     for before, data, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
         if before:
-            match _parsed_expression(before):
+            # Twice in one text they are two places, which visitors tell apart.
+            parse = _parsed if before in met else _parsed_expression
+            met.add(before)
+            match parse(before):
                 case nodes.Template(body=[nodes.Output(nodes=[expression])]):
                     written.append(expression)
                 case _:

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from openlineage.client import OpenLineageClient
+
     from dbt_ripple.openlineage.client import Event
 
 log = logging.getLogger("dbt_ripple.track")
@@ -60,6 +62,7 @@ class Background:
         self._reported: set[str] = set()
         self._given_up = False
         self._where = ""
+        self._client: OpenLineageClient | None = None
         self._ready = threading.Event()
         # Held while the thread imports: a child process must not begin with half a module.
         self._importing = threading.Lock()
@@ -131,7 +134,10 @@ class Background:
                     if send is None and not self._given_up:
                         send = self._sender()
                     event = make() if send is not None else None
+                    client, self._client = self._client, None
                 self._ready.set()
+                if client is not None:
+                    self._say_if_silent(client)
                 if send is None or event is None:
                     self.dropped += 1
                 else:
@@ -146,22 +152,27 @@ class Background:
     def _sender(self) -> Callable[[Event], None] | None:
         """How events are sent; None where they cannot be, which will not change."""
         from dbt_ripple.errors import RippleError
-        from dbt_ripple.openlineage.client import new_client, silent
-        from dbt_ripple.secrets import scrub
+        from dbt_ripple.openlineage.client import new_client
 
         try:
             if self._make_sender:
                 return self._make_sender()
-            client = new_client()
-            url = scrub(str(getattr(client.transport, "url", None) or ""))
-            self._where = f" to {url}" if url else ""
-            if why := silent(client):
-                log.warning("dbt_ripple: nobody answers at %s (%s)", url, why)
+            client = self._client = new_client()
             return client.emit
         except RippleError as error:
             self._given_up = True
             self._warn_once(str(error))
             return None
+
+    def _say_if_silent(self, client: OpenLineageClient) -> None:
+        """Say at once that nobody answers; not while this thread imports, for which a fork waits."""
+        from dbt_ripple.openlineage.client import silent
+        from dbt_ripple.secrets import scrub
+
+        url = scrub(str(getattr(client.transport, "url", None) or ""))
+        self._where = f" to {url}" if url else ""
+        if why := silent(client):
+            log.warning("dbt_ripple: nobody answers at %s (%s)", url, why)
 
     def _drop(self, why: str) -> None:
         self.dropped += 1

@@ -448,6 +448,7 @@ PLAIN = "select id, name, city from `s`.`stg`"
         "select {{ target.name.replace('ci', 'name') }} as name from {{ ref('stg') }}",
         "select a.{{ target.schema }} from {{ ref('stg') }} as a",
         "select id from {{ target.name }}.stg",
+        "select '{{ target.name }}' as a, m.{{ target.name }} as b from {{ ref('stg') }} as m",
         "select 'it' as a, m.{{ target.name }} as b, 's' as c from {{ ref('stg') }} as m",
         "{% if this.schema == 'prod' %} select email {% endif %} select id, name, city",
         "{% if ref('stg').database == 'prod' %} select email {% endif %} select id",

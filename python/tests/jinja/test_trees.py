@@ -58,3 +58,11 @@ def test_an_expression_is_parsed_once() -> None:
     assert one is not None and other is not None
     (first,), (second,) = one.find_all(nodes.Call), other.find_all(nodes.Call)
     assert first is second
+
+
+def test_no_node_is_in_a_tree_twice() -> None:
+    """Visitors tell places apart by their nodes."""
+    tree = tree_of("'{{ target.name }}' {{ a }} raw_{{ target.name }} {{ a }} {{ a }}")
+    assert tree is not None
+    names = [*tree.find_all(nodes.Name)]
+    assert len({id(name) for name in names}) == len(names) == 5

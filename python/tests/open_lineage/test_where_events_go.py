@@ -5,10 +5,15 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 import schemas
 from collector import Collector
 from event_shell import EventShell
+
+from dbt_ripple.openlineage.client import reason_of, silent
 
 
 def test_by_url(shell: EventShell, collector: Collector) -> None:
@@ -92,3 +97,23 @@ def test_without_the_extra(shell: EventShell) -> None:
     shell.monkeypatch.setattr(importlib.util, "find_spec", find_spec)
     output = shell.refused("emit")
     assert re.search(r'run `pip install "openlineage-python\S*>=1\.54\S*"`', output)
+
+
+def test_through_a_proxy_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    client: Any = SimpleNamespace(transport=SimpleNamespace(url="http://127.0.0.1:1"))
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert silent(client) == "connection refused"
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:2")
+    assert silent(client) is None
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert silent(client) == "connection refused"
+    client.transport.url = "kafka:9092"
+    assert silent(client) is None
+
+
+def test_a_failed_connection_is_told_as_the_system_tells_it() -> None:
+    refused = OSError("Max retries (Caused by E('c: [Errno 111] Connection refused'))")
+    assert reason_of(refused) == "connection refused"
+    assert reason_of(ValueError(" 422  Client Error ")) == "422 Client Error"
+    assert reason_of(ValueError()) == "ValueError"
