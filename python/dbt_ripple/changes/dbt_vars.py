@@ -83,14 +83,15 @@ class FileSeen(NamedTuple):
         """Whether the file has this content, as far as is known; None where its layout may differ."""
         if self.digest and self.digest in (_sha256(content.strip()), _sha256(content)):
             return True
-        text = content.decode("utf-8", "replace")
+        text = content.decode("utf-8", "replace").replace("\r\n", "\n")
         one_line = " ".join(text.split())
+        verbatim = all(part.strip() in text for part in self.texts)
         if not self.digest:
-            return all(" ".join(part.split()) in one_line for part in self.texts)
+            alike = all(" ".join(part.split()) in one_line for part in self.texts)
+            return True if verbatim else None if alike else False
         if self.digest != _sha256(one_line.encode()):
             return False
-        lines = text.replace("\r\n", "\n")
-        return all(part in lines for part in self.texts) if self.texts else None
+        return verbatim if self.texts else None
 
 
 def _sha256(content: bytes) -> str:

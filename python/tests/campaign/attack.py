@@ -187,6 +187,16 @@ def untagged(node: Node, secret: str, **meta: Any) -> Node:
     return replace(node, columns={**node.columns, secret: Column(name=secret, meta=meta)})
 
 
+def appended(text: str) -> Callable[[World], Project]:
+    """Jinja, or more, after the text of the model that is shown; it compiles to nothing here."""
+
+    def edited(w: World) -> Project:
+        own = text.replace("SECRET", w.secret).replace("HIDDEN", w.hidden.name)
+        return w.having(replace(w.shown, raw_code=f"{w.shown.raw_code}\n{own}"))
+
+    return edited
+
+
 def hostile() -> dict[str, Callable[[World], Made | Project]]:
     def versioned(world: World) -> Project:
         made = dropped(world)
@@ -485,10 +495,6 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
     def with_config(world: World, **config: Any) -> Project:
         return world.having(replace(world.shown, config={**world.shown.config, **config}))
 
-    def said(world: World, code: str) -> Project:
-        """Jinja before the text, which compiles to nothing."""
-        return world.having(replace(world.shown, raw_code=f"{code}\n{world.shown.raw_code}"))
-
     def macro(world: World, name: str, text: str, package: str | None = None) -> Macro:
         package = package or world.project.name
         return Macro(
@@ -516,12 +522,10 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         )
 
     def printed(text: str) -> Callable[[World], Project]:
-        return lambda w: w.having(
-            replace(
-                w.shown,
-                raw_code=f"{w.shown.raw_code}\n-- \n, {text.replace('SECRET', w.secret)}",
-            )
-        )
+        return appended(f"-- \n, {text}")
+
+    def branching(condition: str) -> Callable[[World], Project]:
+        return appended(f"{{% if {condition} %}} x {{% endif %}}")
 
     def stacked(world: World) -> Project:
         made = select(world, world.columns)
@@ -682,15 +686,15 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         "leak, by one of dbt's macros": lambda w: having_macros(
             w, macros=(macro(w, "create_table_as", copying(w)),)
         ),
-        "leak, by a query of Jinja": lambda w: said(
-            w, f"{{% do run_query('{copying(w)}') %}}".replace('"', "")
-        ),
-        "leak, by a statement of Jinja": lambda w: said(
-            w, f"{{% call statement('x') %}}{copying(w)}{{% endcall %}}"
-        ),
-        "leak, by the adapter": lambda w: said(
-            w, f"{{% do adapter.execute('{copying(w)}') %}}".replace('"', "")
-        ),
+        "leak, by a query of Jinja": lambda w: appended(
+            f"{{% do run_query('{copying(w)}') %}}".replace('"', "")
+        )(w),
+        "leak, by a statement of Jinja": lambda w: appended(
+            f"{{% call statement('x') %}}{copying(w)}{{% endcall %}}"
+        )(w),
+        "leak, by the adapter": lambda w: appended(
+            f"{{% do adapter.execute('{copying(w)}') %}}".replace('"', "")
+        )(w),
         "leak, by a macro of Jinja": lambda w: having_macros(
             w,
             replace(
@@ -706,48 +710,13 @@ def hostile() -> dict[str, Callable[[World], Made | Project]]:
         "alias, by macro of an adapter": lambda w: having_macros(
             w, macros=(macro(w, "default__generate_alias_name", "elsewhere"),)
         ),
-        "branch, by the place": lambda w: w.having(
-            replace(
-                w.shown,
-                raw_code=f"{w.shown.raw_code}\n{{% if this.schema == 'prod' %}} x {{% endif %}}",
-            )
-        ),
-        "branch, by the place of another": lambda w: w.having(
-            replace(
-                w.shown,
-                raw_code=f"{w.shown.raw_code}\n{{% if ref('{w.hidden.name}').database == 'prod' %}} x {{% endif %}}",
-            )
-        ),
-        "branch, by schema": lambda w: w.having(
-            replace(
-                w.shown,
-                raw_code=f"{w.shown.raw_code}\n{{% if schema == 'prod' %}} x {{% endif %}}",
-            )
-        ),
-        "branch, by what is there": lambda w: w.having(
-            replace(
-                w.shown,
-                raw_code=f"{w.shown.raw_code}\n{{% if adapter.get_relation('prod', 's', 't') %}} x {{% endif %}}",
-            )
-        ),
-        "branch, by a builtin": lambda w: w.having(
-            replace(
-                w.shown,
-                raw_code=f"{w.shown.raw_code}\n{{% if builtins.var('x', '') %}} x {{% endif %}}",
-            )
-        ),
-        "branch, by what is selected": lambda w: w.having(
-            replace(
-                w.shown,
-                raw_code=f"{w.shown.raw_code}\n{{% if selected_resources | length > 9 %}} x {{% endif %}}",
-            )
-        ),
-        "branch, by the second run": lambda w: w.having(
-            replace(
-                w.shown,
-                raw_code=f"{w.shown.raw_code}\n{{% if is_incremental() %}} x {{% endif %}}",
-            )
-        ),
+        "branch, by the place": branching("this.schema == 'prod'"),
+        "branch, by the place of another": branching("ref('HIDDEN').database == 'prod'"),
+        "branch, by schema": branching("schema == 'prod'"),
+        "branch, by what is there": branching("adapter.get_relation('prod', 's', 't')"),
+        "branch, by a builtin": branching("builtins.var('x', '')"),
+        "branch, by what is selected": branching("selected_resources | length > 9"),
+        "branch, by the second run": branching("is_incremental()"),
         "branch, by replacing": printed(
             "{{ target.name.replace('dev', 'id').replace('prod', 'SECRET') }}"
         ),
@@ -801,10 +770,6 @@ def harmless() -> dict[str, Callable[[World], Made | Project]]:
                     text = text.replace(was, now)
             texts.append(replace(n, compiled_code=text))
         return world.having(*texts)
-
-    def said(code: str) -> Callable[[World], Project]:
-        """Jinja after the text, which compiles to nothing here."""
-        return lambda w: w.having(replace(w.shown, raw_code=f"{w.shown.raw_code}\n{code}"))
 
     def hooked(text: str) -> Callable[[World], Project]:
         hook = {"sql": text, "transaction": True}
@@ -873,13 +838,13 @@ def harmless() -> dict[str, Callable[[World], Made | Project]]:
             )
         ),
         "hashed": lambda w: w.having(leaking(w, "max(md5(cast(h.{} as varchar)))")),
-        "a filter of later runs": said(
+        "a filter of later runs": appended(
             "{% if is_incremental() %} where a > (select max(a) from {{ this }}) {% endif %}"
         ),
-        "the schema of the target": said("-- from {{ target.schema }}.t"),
-        "a var": said('-- \'{{ var("since", "2020-01-01") }}\''),
-        "a query that reads": said("{% set r = run_query('select 1') %}"),
-        "a list of relations": said(
+        "the schema of the target": appended("-- from {{ target.schema }}.t"),
+        "a var": appended('-- \'{{ var("since", "2020-01-01") }}\''),
+        "a query that reads": appended("{% set r = run_query('select 1') %}"),
+        "a list of relations": appended(
             "{% for one in [this] %}{% if not loop.last %},{% endif %}{% endfor %}"
         ),
         "a hook that grants": hooked("grant select on {{ this }} to reporter"),

@@ -31,7 +31,8 @@ SINCE_1_12 = checksum(" ".join(SQL.split()))
         (FileSeen(checksum("select 1"), ("select\n1",)), "select  1", False),
         (FileSeen(SINCE_1_12, ("select 'a b' as x",)), "select 'a  b' as x", False),
         (FileSeen(SINCE_1_12, ("select 'a b' as x",)), "select 'c' as x", False),
-        (FileSeen("", ("{% macro m() %}", "1")), "{%  macro m() %} 1", True),
+        (FileSeen("", ("{% macro m() %}\n", "1")), "{% macro m() %}\r\n1", True),
+        (FileSeen("", ("{% macro m() %}'a b'",)), "{% macro m() %}'a  b'", None),
         (FileSeen("", ("{% macro m() %}", "2")), "{% macro m() %} 1", False),
     ],
 )
