@@ -16,7 +16,7 @@ from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, open_cache, project_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
-from dbt_ripple.rendering.output import answer, count, warn
+from dbt_ripple.rendering.output import answer, count, say, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -93,8 +93,9 @@ def explorer(
         raise RippleError(
             f"the page cannot be written: {error.strerror}", str(output), "name another: -o FILE"
         ) from error
-    for note in (*document.notes, *(compared.notes if compared else ())):
+    for note in document.notes:
         warn(note)
+    say(compared.notes if compared else ())
     size = len(page.encode()) / 1_000_000
     answer([f"{output}: {count(len(document.nodes), 'node')}, {size:.1f} MB"])
 

@@ -14,6 +14,7 @@ import msgspec
 from dbt_ripple.changes.compare import Comparison
 from dbt_ripple.changes.diff import Diff, NodeDiff
 from dbt_ripple.pages.project_document import DescribedNode, Link, ProjectDocument
+from dbt_ripple.reasons import Reason
 from dbt_ripple.selection import Selection
 
 State = Literal["added", "changed", "impacted", "broken", "stopped", "removed"]
@@ -59,7 +60,7 @@ class Compared:
     base: str
     states: dict[str, NodeState]
     counts: dict[str, int]
-    notes: list[str]
+    notes: list[Reason]
     removed: dict[str, DescribedNode] = field(default_factory=dict)
     removed_links: list[Link] = field(default_factory=list)
 
@@ -76,7 +77,7 @@ class Compared:
             "base": self.base,
             "states": list(self.states.values()),
             "counts": self.counts,
-            "notes": self.notes,
+            "notes": [note.message for note in self.notes],
         }
 
 
@@ -127,7 +128,7 @@ def compared(
         judged |= _of_type(document, "asset")
     _stopped(states, document, judged)
     _tests(states, selection, document)
-    notes = [note.message for note in (*comparison.everything, *difference.notes)]
+    notes = [*comparison.everything, *difference.notes]
     result = Compared(base, states, {}, notes)
     gone = [node.unique_id for node in difference.nodes if node.change == "removed"]
     if gone:

@@ -95,3 +95,21 @@ def test_the_lock_file_names_no_address() -> None:
     assert "://" not in lock
     packages = json.loads(lock)["packages"]
     assert all("integrity" in package for name, package in packages.items() if name)
+
+
+def test_what_is_so_at_every_run_is_said_on_the_page_and_if_asked_for(sides: Sides) -> None:
+    def with_hook(manifest: dict[str, Any]) -> None:
+        hook = {"sql": "insert into log select '{{ env_var(\"REGION\") }}'", "transaction": True}
+        manifest["nodes"][STG]["config"]["post-hook"] = [hook]
+
+    for side in ("state", "target"):
+        sides.edit(with_hook, f"{side}/manifest.json")
+    sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    quiet, asked = sides("explorer"), sides("explorer", "--verbose")
+    (note,) = (
+        note
+        for note in unpacked(sides.shell.folder / "explorer.html")["compare"]["notes"]
+        if "environment variables" in note
+    )
+    assert note not in quiet.err
+    assert note in asked.err
