@@ -17,7 +17,8 @@ columns that nothing lists. Of each dialect it is counted what the analysis says
 * *broken*: the analysis says that an engine would refuse it. There must be none.
 
 A query that names columns and reads no relation, as examples of a parser's tests do, gets a FROM; where
-that does not help (its FROM has only functions of such columns) it is left out.
+that does not help (its FROM has only functions of such columns) it is left out. So is what the engine
+itself refuses: half a statement, a variable of SQL*Plus, an operator of PL/SQL (`**`, `MOD`).
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ _ALSO: Final = {"athena": ("athena", "presto"), "trino": ("trino", "presto")}
 _BEGINS: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES"})
 _NO_QUERY: Final = frozenset("CREATE DELETE DROP GO INSERT INTO MERGE RETURN UPDATE".split())
 """Words of statements that write, or of several statements without a semicolon between them."""
+_REFUSED: Final = {
+    "oracle": re.compile(r"&\w|\*\*|\bMOD \(?\w|\bEND (?:CASE|my_case) AS\b"),
+    "tsql": re.compile(r"(?i)\bUNION\s+ALL\s*$|\bDATEPART\(\w+,[^,()]*,"),
+}
+"""What the engine itself refuses: variables of SQL*Plus and operators of PL/SQL; halves of a statement."""
 _ASSIGNS: Final = re.compile(r"(?i)select\s+@\w+\s*[-+*/%]?=")
 _UNKNOWN_NAMES: Final = frozenset({Code.CANNOT_FIND, Code.MAY_NOT_BUILD})
 _NEEDS_CATALOG: Final = frozenset(
@@ -131,6 +137,10 @@ def _is_query(statement: str, tokenize: Any, dialect: str) -> bool:
         words = re.findall(r"\w+|\(", re.sub(r"--.*|/\*.*?\*/", "", statement).upper())
     first = next((word for word in words if word != "("), "")
     if dialect == "tsql" and _ASSIGNS.search(statement):
+        return False
+    if dialect in _REFUSED and _REFUSED[dialect].search(statement.strip()):
+        return False
+    if words.count("(") > words.count(")"):  # cut by an empty line of a test
         return False
     return first in _BEGINS and not _NO_QUERY.intersection(words)
 

@@ -25,6 +25,8 @@ from dbt_ripple.flow.lowering.parse_tree import name_key
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import MAX_NESTING
 from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
+from dbt_ripple.flow.rowset_schemas import ROWSET, with_schemas_as_arguments
+from dbt_ripple.flow.spaced_operators import SPACED, SPACED_IN, with_whole_operators
 from dbt_ripple.flow.token_kinds import (
     OPENING,
     UNARY,
@@ -171,6 +173,10 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
         rewritten = with_empty_hexadecimals(sql, rewritten)
     if may_have_bracketed_list(marks):
         rewritten = with_lists_as_calls(rewritten, dialect)
+    if dialect == "tsql" and ROWSET.search(sql):
+        rewritten = with_schemas_as_arguments(sql, rewritten)
+    if dialect in SPACED_IN and SPACED.search(sql):
+        rewritten = with_whole_operators(rewritten, dialect)
     if dialect in DIALECTS:
         if may_have_keywords_as_names(marks):
             rewritten = with_keywords_as_names(rewritten)
