@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -62,8 +65,32 @@ COMMANDS: Final = {name: help for group in GROUPS.values() for name, help in gro
 """Each command and its one-line help; the code is in the module of the same name."""
 
 
+_NO_ROOM: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@contextmanager
+def _stopping_where_it_cannot_print() -> Iterator[None]:
+    """Ends as `answer` does where click cannot print its help: click's own 1 would mean BLOCKED."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        from dbt_ripple.rendering.output import stop_printing
+
+        stop_printing(error)
+
+
 class _Commands(click.Group):
     """A group that imports a command's module only when that command is asked for."""
+
+    @_stopping_where_it_cannot_print()
+    def make_context(self, *given: Any, **also: Any) -> click.Context:
+        return super().make_context(*given, **also)
+
+    @_stopping_where_it_cannot_print()
+    def invoke(self, ctx: click.Context) -> Any:
+        return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 import click
 
+from dbt_ripple.errors import EXIT_CANNOT_RUN, RippleError
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.rendering import escaping, terminal
 from dbt_ripple.secrets import scrub, scrubber
@@ -45,7 +47,8 @@ def say(notes: Iterable[Reason]) -> None:
 def complain(message: str) -> None:
     """Say on stderr what went wrong, in one line, whatever names are in it."""
     terminal.clear()
-    click.echo(escaping.line(scrub(f"dbt-ripple: {message}")), err=True)
+    with contextlib.suppress(OSError):  # nobody can be told that stderr is full or closed
+        click.echo(escaping.line(scrub(f"dbt-ripple: {message}")), err=True)
 
 
 Fit = Literal["wrap", "cut"] | None
@@ -53,7 +56,10 @@ Fit = Literal["wrap", "cut"] | None
 
 
 def answer(lines: Iterable[str], *, fit: Fit = None, commands: bool = False) -> None:
-    """Print the answer on stdout; a reader that has gone (``| head``) is not an error.
+    """Print the answer on stdout.
+
+    A reader that has gone (``| head``) ends the command without a word, but not as an answer would:
+    what it did not read may be "BLOCKED".
 
     Each line stays one line, whatever names are in it: what is not seen is shown, and a newline is
     not seen. Only styles of `escaping.styled` are sent, and only to a terminal. Characters that the
@@ -63,7 +69,12 @@ def answer(lines: Iterable[str], *, fit: Fit = None, commands: bool = False) -> 
         lines: without newlines; text is one line.
         fit: how a line is made to fit into the width of a terminal. Anything else gets all of it.
         commands: whether lines may be commands to a workflow of GitHub.
+
+    Raises:
+        RippleError: where stdout cannot be written to.
     """
+    if sys.stdout is None:
+        raise RippleError("cannot write the answer: stdout is closed")
     colours, width = terminal.has_colours(sys.stdout), terminal.width_of(sys.stdout)
     printed: list[str] = []
     for answer_line in map(scrubber(), [lines] if isinstance(lines, str) else lines):
@@ -83,10 +94,22 @@ def answer(lines: Iterable[str], *, fit: Fit = None, commands: bool = False) -> 
     try:
         click.echo(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # Python flushes stdout once more when it ends, which would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except OSError as error:
+        stop_printing(error)
+
+
+def stop_printing(error: OSError) -> NoReturn:
+    """End the command because what it says could not be written.
+
+    Raises:
+        SystemExit: without a word, where its reader has gone.
+        RippleError: otherwise.
+    """
+    # Python flushes stdout once more when it ends, which would fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        sys.exit(EXIT_CANNOT_RUN)
+    raise RippleError(f"cannot write the answer: {error.strerror}") from error
 
 
 _ASCII_GUIDES = str.maketrans({"└": "`", "├": "|", "│": "|", "─": "-", "·": "-", "…": "~"})
