@@ -196,6 +196,7 @@ def main() -> None:
         document = bench(project, folder, python, given.repeat, given.timeout)
         documents.append(document)
         stem = re.sub(r"\W+", "-", project.name)
+        given.results.mkdir(parents=True, exist_ok=True)
         (given.results / f"real-{stem}.json").write_text(json.dumps(document, indent=1))
     if documents:
         print("\n".join(real_report(documents)))

@@ -220,8 +220,10 @@ def _unknown(project: Project, text: str) -> RippleError:
         )
     }
     without_column = did_you_mean(text.partition(".")[0], names, "`dbt ls` lists the nodes")
-    return RippleError(
-        f"no node of this name in project {project.name}",
-        text,
-        did_you_mean(text, names, without_column),
-    )
+    what = f"no node of this name in project {project.name}"
+    if not project.name:  # no dbt project, assets alone
+        what = "no asset of this name, and there is no dbt project here"
+        without_column = did_you_mean(
+            text.partition(".")[0], names, "`dbt-ripple register` writes one"
+        )
+    return RippleError(what, text, did_you_mean(text, names, without_column))

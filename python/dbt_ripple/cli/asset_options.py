@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 import click
 
 from dbt_ripple.artifacts.assets_path import assets_files
+from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.options import open_target
 from dbt_ripple.rendering.output import warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.artifacts.assets_file import DeclaredAsset
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
+    from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.graph.target_folder import TargetFolder
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -94,6 +98,48 @@ def _assets(command: Callable[..., Any]) -> Callable[..., Any]:
         help="A file with assets that dbt does not build, in addition to ripple_assets.yml beside the "
         "project. May be repeated.",
     )(command)
+
+
+def open_dbt_or_assets(
+    project_dir: Path,
+    target_path: Path | None,
+    given: AssetOptions | None,
+    cache: Cache | None,
+    threads: int | None = None,
+) -> TargetFolder:
+    """The artifacts of dbt's project; where there is none, a project without nodes, for assets alone.
+
+    Args:
+        project_dir: of the dbt project, or the folder of the assets.
+        target_path: as ``--target-path`` says it; who names one has artifacts.
+        given: what the options name. Without a dbt project there must be an asset or an event;
+            None of a command that writes the first one.
+        cache: as for `open_target`.
+        threads: as for `open_target`.
+
+    Raises:
+        RippleError: there are no artifacts, and dbt's project or no asset is there.
+    """
+    folder = artifacts_folder(project_dir, target_path)
+    no_dbt = not ((project_dir / "dbt_project.yml").exists() or folder.exists())
+    if target_path is None and no_dbt and (given is None or _has_assets(project_dir, given)):
+        from dbt_ripple.artifacts import Project
+        from dbt_ripple.artifacts.project import Metadata
+        from dbt_ripple.graph.target_folder import TargetFolder
+
+        nothing = Project(
+            target_path=str(folder), metadata=Metadata(), nodes={}, parents={}, children={}
+        )
+        return TargetFolder.of(nothing, cache)
+    return open_target(folder, cache, threads)
+
+
+def _has_assets(project_dir: Path, given: AssetOptions) -> bool:
+    return bool(
+        given.events
+        or assets_files(project_dir, given.files)
+        or any((project_dir / STORE).glob("events-*.ndjson"))
+    )
 
 
 def open_assets(

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import open_dbt_or_assets
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     cache_options,
     format_option,
     open_cache,
-    open_target,
     project_options,
 )
 from dbt_ripple.cli.register import describing_options, file_option, files_of
@@ -81,7 +80,7 @@ def capture(
     _check_dialect(dialect)
     where, others = files_of(file, project_dir)
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_target(artifacts_folder(project_dir, target_path), cache, None)
+        target = open_dbt_or_assets(project_dir, target_path, None, cache)
         name = _named_after(text, dialect or _dialect_of(target.project), id_)
         one = Registration(
             id=name,

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
-from dbt_ripple.cli.complete_artifacts import open_complete, partial_option
+from dbt_ripple.cli.asset_options import (
+    AssetOptions,
+    open_assets,
+    open_dbt_or_assets,
+    with_asset_options,
+)
+from dbt_ripple.cli.complete_artifacts import complete, partial_option
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -152,8 +156,8 @@ def impact(
     if not node:
         raise click.UsageError("Missing argument 'NODE'.")
     with open_cache(cache_dir, no_cache) as cache:
-        folder = artifacts_folder(project_dir, target_path)
-        target = open_complete(folder, cache, threads, project_dir=project_dir, tests=True)
+        target = open_dbt_or_assets(project_dir, target_path, assets, cache, threads)
+        target = complete(target, cache, project_dir=project_dir, tests=True)
         project = target.project
         declared = open_assets(project_dir, assets, lambda: project)
         everything = declared.whole if declared is not None else project

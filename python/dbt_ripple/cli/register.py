@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import open_dbt_or_assets
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     cache_options,
     format_option,
     open_cache,
-    open_target,
     project_options,
 )
 from dbt_ripple.cli.shell_completion import node_names
@@ -278,7 +277,7 @@ def write(
 
     where, others = files_of(file, project_dir)
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_target(artifacts_folder(project_dir, target_path), cache, None)
+        target = open_dbt_or_assets(project_dir, target_path, None, cache)
         project = target.project
 
         analysis = target.analysis(tests=False)

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.asset_options import (
+    AssetOptions,
+    open_assets,
+    open_dbt_or_assets,
+    with_asset_options,
+)
 from dbt_ripple.cli.complete_artifacts import complete, partial_option
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
@@ -17,7 +21,6 @@ from dbt_ripple.cli.options import (
     format_option,
     open_cache,
     open_joined,
-    open_target,
     other_projects_option,
     project_options,
 )
@@ -100,8 +103,7 @@ def trace(
     from dbt_ripple.artifacts.node_selection import named, named_in_any
 
     with open_cache(cache_dir, no_cache) as cache:
-        folder = artifacts_folder(project_dir, target_path)
-        target = open_target(folder, cache, threads)
+        target = open_dbt_or_assets(project_dir, target_path, assets, cache, threads)
         typed = as_typed(node, project_dir)
         if others or _names_column(target.project, typed):  # of nodes dbt knows all without SQL
             target = complete(target, cache, project_dir=project_dir, tests=include_tests)

@@ -125,6 +125,7 @@ class AssetLineage:
         self._writers: dict[str, list[str]] = {}
         self._jobs: dict[str, LinkedAsset] = {}
         self._guessed: set[tuple[str, str]] = set()
+        self._named: dict[str, list[str]] = {}
         for parent, child in graph.edges:
             if parent in graph.assets:
                 self._writers.setdefault(child, []).append(parent)
@@ -138,15 +139,36 @@ class AssetLineage:
         # Where assets read each other in turn, each is linked over the others as they were before. Jobs that
         # read what they fill all need one more round, however many there are.
         own = back & graph.self_reads
-        for _ in range(1 + min(len(back - own) + bool(own), _ROUNDS)):
-            self._before, self.linked = self.linked, {}
-            for unique_id in order:
-                self.linked[unique_id] = self._link(unique_id)
+        rounds = 1 + min(len(back - own) + bool(own), _ROUNDS)
+        self._link_all(order, rounds)
+        # Who reads all of a relation whose columns nothing lists, reads those that others name.
+        self._named = self._named_by_others()
+        if self._named:
+            self._link_all(order, rounds)
         for unique_id in self._writers:
             if unique_id not in self.linked:
                 columns = self.written[unique_id] = Columns()
                 for writer in self._writers[unique_id]:
                     self._write(writer, unique_id, columns)
+
+    def _link_all(self, order: list[str], rounds: int) -> None:
+        for _ in range(rounds):
+            self._before, self.linked = self.linked, {}
+            for unique_id in order:
+                self.linked[unique_id] = self._link(unique_id)
+
+    def _named_by_others(self) -> dict[str, list[str]]:
+        """The columns that some assets name of relations of which others read everything."""
+        read_whole = {u for job in self._jobs.values() for u in job.everything}
+        named: dict[str, dict[str, None]] = {}
+        for linked in self.linked.values():
+            for deps in (*linked.deps, linked.rows):
+                for parent, column in deps:
+                    if parent in read_whole and parent in self.linked and column != ROWS:
+                        named.setdefault(parent, {})[column] = None
+        listed = {u: set(map(str.lower, self.linked[u].analysis.columns)) for u in named}
+        new = {u: [c for c in names if c.lower() not in listed[u]] for u, names in named.items()}
+        return {u: names for u, names in new.items() if names}
 
     # -- what is read -------------------------------------------------------------------------------
 
@@ -251,6 +273,8 @@ class AssetLineage:
         writers = self._writers.get(asset.unique_id, ())
         for writer in writers:
             self._write(writer, asset.unique_id, job.own, job)
+        for name in self._named.get(asset.unique_id, ()):
+            job.own.column(name)
         if job.everything:
             _depend_on_everything(self, job)
         silent = [
@@ -484,6 +508,8 @@ class AssetLineage:
         columns = Columns()
         for writer in self._writers.get(unique_id, ()):
             self._write(writer, unique_id, columns)
+        for name in self._named.get(unique_id, ()):
+            columns.column(name)
         own = digest(b"dataset", unique_id.encode())
         return as_linked_node(unique_id, own, columns, self.graph.dialect, "leaf", None)
 
@@ -538,7 +564,7 @@ class AssetLineage:
             everything: Deps = {(writer, ROWS): TRANSFORMATION}
             merge(everything, {(writer, name): TRANSFORMATION for name, _ in fps.values()})
             all_of_it = digest(rows_fp, *(fp for _, fp in fps.values()))
-            for name in self._columns_of(unique_id).values():
+            for name in (*self._columns_of(unique_id).values(), *self._named.get(unique_id, ())):
                 columns.column(name).add(all_of_it, everything)
             columns.rows.add(all_of_it, everything)
             if job is not None:
