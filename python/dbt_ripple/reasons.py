@@ -205,6 +205,7 @@ class Code(StrEnum):
     ROWS_CHANGED = "rows_changed", "rows of {name} changed"
     COLUMN_NEW = "column_new", "{name}.{column} is new"
     COLUMN_CHANGED = "column_changed", "{name}.{column} changed"
+    COLUMNS_GONE = "columns_gone", "{name} no longer has {columns:3...}"
     CRITICAL = "critical", "{name} is impacted and {criticality}"
     CRITICAL_BELOW = "critical_below", "{name} is below the change and {criticality}"
     TEXT_CHANGED = (
@@ -326,6 +327,7 @@ class Code(StrEnum):
         "of {name}, {changed} changed; it reads only {read:5...} and which rows there are",
     )
     DOES_NOT_READ = "does_not_read", "of {name}, {changed} changed, which it does not read"
+    OTHERS_CHANGED = "others_changed", "of {name}, only {changed} changed"
     ONLY_REORDERED = "only_reordered", "of {name}, only the order of its columns changed"
     UNIT_TEST_AS_BEFORE = (
         "unit_test_as_before",

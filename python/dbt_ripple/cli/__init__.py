@@ -29,7 +29,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "run": "Build and test what the change affects, and stop where rows come out equal.",
         "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
         "diff": "Which columns changed between base and head.",
-        "explain": "Why a test is selected, or why not.",
+        "explain": "Why a test is selected or a column differs, or why not.",
         "impact": "Who would break if a column were renamed, dropped, retyped or added.",
     },
     "Look around": {

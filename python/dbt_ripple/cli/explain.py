@@ -1,4 +1,4 @@
-"""`dbt-ripple explain`: why a test is selected, or why not."""
+"""`dbt-ripple explain`: why a test is selected or a column differs, or why not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import click
 from dbt_ripple.cli.base_and_head import compare_sides, facts_options, open_sides, sides_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
-from dbt_ripple.cli.shell_completion import names_of_tests
+from dbt_ripple.cli.select_option import as_typed
+from dbt_ripple.cli.shell_completion import names_of_any
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.explanation import explanation_markdown, explanation_text
 from dbt_ripple.rendering.output import answer, as_document, say
@@ -23,16 +24,18 @@ Examples:
   dbt-ripple explain unique_fct_orders_order_id --state prod-artifacts
   dbt-ripple explain accepted_values_fct_orders_status --state prod-artifacts --format json
   dbt-ripple explain unique_fct_orders_order_id --base-ref origin/main
+  dbt-ripple explain fct_orders --base-ref origin/main
+  dbt-ripple explain fct_orders.order_total --base-ref origin/main
 """,
 )
-@click.argument("test", shell_complete=names_of_tests)
+@click.argument("what", metavar="TEST|NODE[.COLUMN]", shell_complete=names_of_any)
 @sides_options
 @format_option("text", "json", "markdown")
 @facts_options
 @analysis_options
 @project_options
 def explain(
-    test: str,
+    what: str,
     state: Path | None,
     base_ref: str | None,
     style: str,
@@ -45,16 +48,16 @@ def explain(
     target_path: Path | None,
     **dbt_arguments: Any,
 ) -> None:
-    """Print why TEST is selected: the path from the edit to it, with the SQL before and after.
+    """Print why TEST is selected, or why NODE or COLUMN differs: the path from the edit, with the SQL before and after.
 
-    For a test that is not selected, print where the change stops having an effect: nothing above it
-    changed, it does not read what changed, or what it reads is the same again. TEST is a unique_id,
-    a name, or a part of a name that only one test has.
+    Of what is not selected or does not differ, print where the change stops having an effect: nothing
+    above it changed, it does not read what changed, or what it reads is the same again. TEST is a
+    unique_id, a name, or a part of a name that only one test has.
     """
     from dbt_ripple.cli.select import tier_asked
     from dbt_ripple.selection import select_from
+    from dbt_ripple.selection.explain import TESTS, explain_node, find
     from dbt_ripple.selection.explain import explain as explanation
-    from dbt_ripple.selection.explain import find_test
 
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
@@ -65,7 +68,7 @@ def explain(
             assets=dbt_arguments["assets"],
         ) as (base, head),
     ):
-        node = find_test(head.project, test)
+        node, column = find(head.project, as_typed(what, project_dir))
         comparison = compare_sides(base, head, cache)
         selection = select_from(
             comparison,
@@ -74,7 +77,11 @@ def explain(
             assume_passed=assume_passed,
             cache=cache,
         )
-        explained = explanation(comparison, selection, node)
+        explained = (
+            explanation(comparison, selection, node)
+            if node.resource_type in TESTS
+            else explain_node(comparison, node, column)
+        )
     say(selection.notes)
     if style == "json":
         answer(as_document(explained))

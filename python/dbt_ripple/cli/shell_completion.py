@@ -53,10 +53,11 @@ def node_names(context: click.Context, _parameter: click.Parameter, typed: str) 
 
 
 @_quietly
-def names_of_tests(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
-    """Data tests and unit tests."""
+def names_of_any(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    """Data tests and unit tests, and what `node_names` has."""
     tests = (node for node in _nodes(context) if node.kind in _TESTS)
-    return _matching((name for node in tests for name in node.names()), typed)
+    names = _matching((name for node in tests for name in node.names()), typed)
+    return [*names, *node_names(context, parameter, typed)]
 
 
 @_quietly

@@ -1,12 +1,13 @@
-"""Why a test is selected, as text and Markdown."""
+"""Why a test is selected or a column differs, as text and Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.reasons import Code, parts_of
 from dbt_ripple.rendering.escaping import code, one_line, prose, styled, two_lines
+from dbt_ripple.selection.explain import Cause
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -21,7 +22,7 @@ def _spoken(step: PathStep, head: Project) -> str:
     return f"{name} (rows)" if step.column == "*rows*" else f"{name}.{step.column}"
 
 
-def _before_and_after_lines(explanation: Explanation) -> tuple[list[str], list[str]]:
+def _before_and_after_lines(explanation: Cause | Explanation) -> tuple[list[str], list[str]]:
     """What base has at the beginning of the path and what head has, a line each."""
     before, after = explanation.before, explanation.after
     if len(before) == len(after) == 1:
@@ -61,19 +62,57 @@ def explanation_text(explanation: Explanation, head: Project) -> Iterator[str]:
     yield from (f"  - {argument}" for argument in arguments)
     if explanation.broken and explanation.broken != explanation.reason:
         yield f"  cannot compile: {explanation.broken.message}"
-    for depth, step in enumerate(explanation.path):
+    if explanation.causes:
+        for cause in explanation.causes:
+            yield from _cause(cause, explanation.unique_id, head)
+    else:
+        yield from _path(explanation, explanation.path, head)
+    yield from _names(explanation)
+    yield from (f"  {title} {name}" for title, name in _tests_behind(explanation, head))
+    if explanation.not_proven:
+        yield f"  not proven: {explanation.not_proven.message}"
+
+
+_REACHED_SHOWN: Final = 20
+"""Columns of a relation that one change reaches; the rest is counted."""
+
+
+def _cause(cause: Cause, unique_id: str, head: Project) -> Iterator[str]:
+    """Where a change began, and the columns of a relation that differ because of it, as a table."""
+    if len(cause.reaches) == 1:
+        yield from _path(cause, cause.path, head)
+        return
+    yield from _path(cause, cause.path[:1], head)
+    reached = [step for step in cause.reaches if step != cause.path[0]]
+    shown = reached[:_REACHED_SHOWN]
+    names = [_spoken(step, head) for step in shown]
+    width = max(map(len, names))
+    for name, step in zip(names, shown, strict=True):
+        sql = styled(f"  {one_line(step.expression)}", dim=True) if step.expression else ""
+        yield f"    └── {name.ljust(width) if sql else name}{sql}"
+    if len(reached) > len(shown):
+        yield f"    and {len(reached) - len(shown)} more columns"
+
+
+def _names(explanation: Explanation) -> Iterator[str]:
+    """The columns that went, and those that only have another name."""
+    if explanation.removed:
+        yield f"  removed: {', '.join(explanation.removed)}"
+    yield from (f"  renamed: {old} to {new}" for new, old in explanation.renamed.items())
+
+
+def _path(of: Cause | Explanation, path: list[PathStep], head: Project) -> Iterator[str]:
+    """A path as a tree, with what base and head have where it begins."""
+    for depth, step in enumerate(path):
         arrow = "  " * depth + ("└── " if depth else "")
         text = f"  {arrow}{_spoken(step, head)}"
         if step.expression and depth:
             text += styled(f"  {one_line(step.expression)}", dim=True)
         yield text
         if depth == 0:
-            before, after = _before_and_after_lines(explanation)
+            before, after = _before_and_after_lines(of)
             yield from (styled(f"      - {text}", fg="red") for text in before)
             yield from (styled(f"      + {text}", fg="green") for text in after)
-    yield from (f"  {title} {name}" for title, name in _tests_behind(explanation, head))
-    if explanation.not_proven:
-        yield f"  not proven: {explanation.not_proven.message}"
 
 
 def explanation_markdown(explanation: Explanation, head: Project) -> Iterator[str]:
@@ -87,18 +126,30 @@ def explanation_markdown(explanation: Explanation, head: Project) -> Iterator[st
     if explanation.broken and explanation.broken != explanation.reason:
         yield ""
         yield f"It cannot compile: {prose(explanation.broken.message)}."
-    if explanation.path:
+    parts: Sequence[Cause | Explanation] = explanation.causes or [explanation]
+    for cause in parts:
+        if cause.path:
+            yield ""
+        for step in cause.path:
+            text = f"1. {code(_spoken(step, head))}"
+            yield text + (f": {code(one_line(step.expression))}" if step.expression else "")
+        if cause.before or cause.after:
+            yield ""
+            yield "```diff"
+            before, after = _before_and_after_lines(cause)
+            yield from (f"- {text}" for text in before)
+            yield from (f"+ {text}" for text in after)
+            yield "```"
+        if isinstance(cause, Cause) and len(cause.reaches) > 1:
+            yield ""
+            yield "| column | SQL |"
+            yield "| --- | --- |"
+            for step in cause.reaches:
+                sql = code(one_line(step.expression)) if step.expression else ""
+                yield f"| {code(_spoken(step, head))} | {sql} |"
+    if explanation.removed or explanation.renamed:
         yield ""
-    for step in explanation.path:
-        text = f"1. {code(_spoken(step, head))}"
-        yield text + (f": {code(one_line(step.expression))}" if step.expression else "")
-    if explanation.before or explanation.after:
-        yield ""
-        yield "```diff"
-        before, after = _before_and_after_lines(explanation)
-        yield from (f"- {text}" for text in before)
-        yield from (f"+ {text}" for text in after)
-        yield "```"
+        yield from (f"- {prose(line.strip())}" for line in _names(explanation))
     yield from (f"- {title} {code(name)}" for title, name in _tests_behind(explanation, head))
     if explanation.not_proven:
         yield ""

@@ -1,12 +1,12 @@
-"""Why a test is selected, or where the change stops having an effect before it reaches the test."""
+"""Why a test is selected or a column differs, or where the change stops having an effect before it gets there."""
 
 from __future__ import annotations
 
 import msgspec
 
-from dbt_ripple.artifacts import Node, Project, did_you_mean
+from dbt_ripple.artifacts import Node, Project, did_you_mean, find_node
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.compare import Vertex
+from dbt_ripple.changes.compare import NodeChange, Vertex
 from dbt_ripple.changes.diff import Texts
 from dbt_ripple.changes.fixture_types import FixtureTypes
 from dbt_ripple.changes.removed_columns import MissingNames
@@ -34,19 +34,41 @@ class PathStep(msgspec.Struct, kw_only=True):
     expression: str | None = None
 
 
-class Explanation(msgspec.Struct, kw_only=True):
-    """Why a test is selected or not.
+class Cause(msgspec.Struct, kw_only=True):
+    """Where a change began, and what it reaches of the relation that is asked about.
 
     Attributes:
-        verdict: selected, proven, blocked or not selected.
+        path: from there down to the first column it reaches; `PathStep` of one vertex if it began
+            in the relation itself.
+        before: what base has there: an expression, or clauses.
+        after: likewise, of head.
+        reaches: the columns of the relation that differ because of it, with their SQL on head;
+            ``*rows*`` for its row set.
+    """
+
+    path: list[PathStep]
+    before: list[str] = []
+    after: list[str] = []
+    reaches: list[PathStep] = []
+
+
+class Explanation(msgspec.Struct, kw_only=True):
+    """Why a test is selected or not, or why a relation or a column differs or not.
+
+    Attributes:
+        verdict: of a test: selected, proven, blocked or not selected. Of a relation or a column: new,
+            changed (by itself), affected (by what it reads) or not changed.
         path: of a selected test, from where the change began down to it; of another, the vertex
-            where the ripple stopped.
+            where the ripple stopped. Of a column that differs, from where its change began.
         before: at the beginning of the path, what base has there: an expression, or clauses.
         after: likewise, of head.
         facts: of a proven test, the tests it rests on.
         blocked_by: of a blocked test, the relation that cannot be built.
         not_proven: of a selected test, what is missing to prove it, where that was looked at.
         broken: why its query cannot compile on head; None where it can.
+        causes: of a relation that differs, where the changes began that it shows.
+        removed: of a relation, the columns that only base has.
+        renamed: the former names of columns that only have another one, by these.
     """
 
     unique_id: str
@@ -60,6 +82,42 @@ class Explanation(msgspec.Struct, kw_only=True):
     blocked_by: str | None = None
     not_proven: Reason | msgspec.UnsetType = msgspec.UNSET
     broken: Reason | None = None
+    causes: list[Cause] = []
+    removed: list[str] = []
+    renamed: dict[str, str] = {}
+
+
+def find(head: Project, text: str) -> tuple[Node, str | None]:
+    """The test, the relation or the column that a person means.
+
+    Args:
+        head: the project.
+        text: a unique_id, a name, ``relation.column``, or a part of the name of one test.
+
+    Returns:
+        The node, and the column where one is named.
+
+    Raises:
+        RippleError: there is none, or several; the nearest names are given.
+    """
+    text = text.strip()
+    wanted = text.casefold()
+    tests = [node for node in head.nodes.values() if node.resource_type in TESTS]
+    if any(text == test.unique_id or wanted == test.name.casefold() for test in tests):
+        return find_test(head, text), None
+    try:
+        return find_node(head, text)
+    except RippleError as error:
+        if any(wanted in test.name.casefold() for test in tests):
+            return find_test(head, text), None
+        if not error.what.startswith("no node of this name"):
+            raise
+    names = (node.name for node in head.nodes.values())
+    raise RippleError(
+        f"no test or node of this name in project {head.name}",
+        text,
+        did_you_mean(text, names, "`dbt ls` lists the nodes and the tests"),
+    )
 
 
 def find_test(head: Project, text: str) -> Node:
@@ -139,8 +197,86 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
         else:
             explanation.reason = Code.UNIT_TEST_AS_BEFORE()
     else:
-        _stopped(explanation, comparison, texts, test)
+        analysis = comparison.head_analysis
+        read = [(node, column) for t, node, column in analysis.test_columns if t == unique_id]
+        _stopped(explanation, comparison, texts, test, read)
     return explanation
+
+
+def explain_node(comparison: Comparison, node: Node, column: str | None) -> Explanation:
+    """Explain why a relation, or one of its columns, differs from base, or why not.
+
+    Args:
+        comparison: of base and head.
+        node: a relation of head.
+        column: of it, on either side; None for all of it.
+
+    Raises:
+        RippleError: neither side has such a column.
+    """
+    texts, unique_id = Texts(comparison), node.unique_id
+    explanation = Explanation(
+        unique_id=unique_id,
+        name=node.display_name if column is None else f"{node.display_name}.{column}",
+        verdict="not changed",
+        reason=Code.NOTHING_CHANGED(),
+    )
+    unfound = MissingNames(comparison)
+    explanation.broken = unfound.reason(unique_id) if unique_id in unfound.reasons else None
+    change = comparison.changed.get(unique_id) or NodeChange(unique_id, "changed")
+    analysed = comparison.head_analysis.nodes.get(unique_id)
+    columns = [*(analysed.columns if analysed is not None else ()), ROWS]
+    asked = [c for c in columns if column is None or c.lower() == column.lower()]
+    explanation.renamed = {new: old for new, old in change.renamed.items() if new in asked}
+    gone = [c for c in change.removed if column is None or c.lower() == column.lower()]
+    explanation.removed = [c for c in gone if c not in explanation.renamed.values()]
+    if column is not None and not asked and not gone:
+        fix = did_you_mean(column, columns[:-1], "`dbt-ripple trace` shows its columns")
+        raise RippleError(f"{node.display_name} has no column {column!r}", explanation.name, fix)
+    causes = _causes(comparison, texts, [v for v in change.vertices() if v[1] in asked])
+    began = [cause for cause in causes if cause.path[0].unique_id == unique_id]
+    explanation.causes = [*began, *(cause for cause in causes if cause not in began)]
+    if explanation.causes:
+        first = explanation.causes[0]
+        explanation.path, explanation.before, explanation.after = (
+            first.path,
+            first.before,
+            first.after,
+        )
+        explanation.verdict = "changed" if began else "affected"
+        explanation.reason = _changed(comparison.head, first.path[0])
+    elif explanation.removed or explanation.renamed:
+        explanation.verdict = "changed"
+        explanation.reason = Code.COLUMNS_GONE(
+            name=node.display_name, columns=[*explanation.removed, *explanation.renamed.values()]
+        )
+    else:
+        _stopped(explanation, comparison, texts, node, [(unique_id, c) for c in asked])
+    if change.kind == "added":
+        explanation.verdict, explanation.reason = "new", Code.NODE_NEW(name=node.display_name)
+    return explanation
+
+
+def _causes(comparison: Comparison, texts: Texts, vertices: list[Vertex]) -> list[Cause]:
+    """Where the changes of some vertices of a relation began."""
+    causes: dict[Vertex, Cause] = {}
+    for vertex in vertices:
+        way = _way_to(comparison, vertex)
+        cause = causes.get(way[0])
+        if cause is None:
+            before, after = _values_before_and_after(comparison, texts, way[0])
+            path = [_step(texts, step) for step in way]
+            cause = causes[way[0]] = Cause(path=path, before=before, after=after)
+        cause.reaches.append(_step(texts, vertex))
+    return list(causes.values())
+
+
+def _changed(head: Project, step: PathStep) -> Reason:
+    """That a vertex changed, as it is said of tests."""
+    name = _name(head, step.unique_id)
+    if step.column is None or step.column == ROWS:
+        return Code.ROWS_CHANGED(name=name)
+    return Code.COLUMN_CHANGED(name=name, column=step.column)
 
 
 def _nearest_changed(comparison: Comparison, test: str) -> Vertex | None:
@@ -160,10 +296,7 @@ def _put_way(
     explanation: Explanation, comparison: Comparison, texts: Texts, vertex: Vertex | None
 ) -> None:
     if vertex is not None:
-        way = [vertex]
-        while (before := comparison.predecessors[way[-1]]) is not None:
-            way.append(before)
-        way.reverse()
+        way = _way_to(comparison, vertex)
         explanation.path = [_step(texts, step) for step in way]
         explanation.before, explanation.after = _values_before_and_after(comparison, texts, way[0])
     elif explanation.unique_id in comparison.base.nodes:
@@ -176,6 +309,14 @@ def _put_way(
                 explanation.before += [a] if a else []
                 explanation.after += [b] if b else []
     explanation.path.append(PathStep(unique_id=explanation.unique_id))
+
+
+def _way_to(comparison: Comparison, vertex: Vertex) -> list[Vertex]:
+    """From where a change began down to a vertex."""
+    way = [vertex]
+    while (before := comparison.predecessors.get(way[-1])) is not None:
+        way.append(before)
+    return way[::-1]
 
 
 def _step(texts: Texts, vertex: Vertex) -> PathStep:
@@ -216,15 +357,25 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> Reason:
     return Code.NOT_ANALYSED_ON_BOTH(model=str(test.model))
 
 
-def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:
-    """Explain where the change stops having an effect above a test that is not impacted."""
+def _stopped(
+    explanation: Explanation, comparison: Comparison, texts: Texts, node: Node, start: list[Vertex]
+) -> None:
+    """Explain where the change stops having an effect above what is not impacted.
+
+    Args:
+        explanation: what is completed.
+        comparison: of base and head.
+        texts: of both.
+        node: a test or a relation.
+        start: the vertices that it reads, or those of the relation.
+    """
     head = comparison.head
-    asked = lineage_tests(head, [test])
+    asked = lineage_tests(head, [node]) if node.resource_type in TESTS else []
     if asked and comparison.changed:
         name = _name(head, asked[0].node)
         explanation.reason = Code.LINEAGE_AS_BEFORE(name=name, column=asked[0].column)
         return
-    distance = reach(test.unique_id, head.parents)
+    distance = reach(node.unique_id, head.parents)
     reworded = [u for u in distance if comparison.reworded.get(u)]
     if reworded and not any(u in comparison.changed for u in distance):
         rules = comparison.reworded[reworded[0]]
@@ -242,7 +393,6 @@ def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, tes
     parents: dict[Vertex, list[Vertex]] = {}
     for edge in analysis.edges:
         parents.setdefault((edge[2], edge[3]), []).append((edge[0], edge[1]))
-    start = [(node, column) for t, node, column in analysis.test_columns if t == test.unique_id]
     below = breadth_first_tree(start, parents)
     nearest = next((vertex for vertex in below if vertex in comparison.changed_vertices), None)
     if nearest is not None:
@@ -257,12 +407,14 @@ def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, tes
     nearest_changed = changed[0]
     change = comparison.changed[nearest_changed]
     columns = [column for _, column in change.vertices()] or change.removed or change.added
-    read = sorted({column for node, column in below if node == nearest_changed and column != ROWS})
+    read = sorted({c for u, c in below if u == nearest_changed and c != ROWS})
     explanation.path = [_step(texts, (nearest_changed, column)) for column in columns[:1]]
     name = _name(head, nearest_changed)
     what: list[str | Reason] = ["its rows" if column == ROWS else column for column in columns[:5]]
     if not columns:
         explanation.reason = Code.ONLY_REORDERED(name=name)
+    elif nearest_changed == node.unique_id:
+        explanation.reason = Code.OTHERS_CHANGED(name=name, changed=what)
     elif read:
         explanation.reason = Code.READS_ONLY(name=name, changed=what, read=[*read])
     else:

@@ -82,7 +82,10 @@ def test_a_unit_test(sides: Sides) -> None:
     ("test", "message"),
     [
         (NO_SUCH, "did you mean no_negative_amount"),
-        ("qqqqqq", "`dbt ls --resource-type test` lists the tests"),
+        (
+            "qqqqqq",
+            "no test or node of this name in project shop; `dbt ls` lists the nodes and the tests",
+        ),
         ("order_id", "2 tests have this in their name: "),
     ],
 )
@@ -95,4 +98,68 @@ def test_a_part_of_a_name_that_only_one_test_has_is_enough(sides: Sides) -> None
 
 
 def test_without_a_test_its_help_is_named(sides: Sides) -> None:
-    assert "Missing argument 'TEST'; see `dbt-ripple explain --help`" in sides.refused("explain")
+    assert (
+        "Missing argument 'TEST|NODE[.COLUMN]'; see `dbt-ripple explain --help`"
+        in sides.refused("explain")
+    )
+
+
+def test_a_relation_with_where_its_change_began(sides: Sides) -> None:
+    sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    assert sides("explain", "stg_orders").out == (
+        "stg_orders: changed: stg_orders.amount changed\n"
+        "  stg_orders.amount\n"
+        "      - amount\n"
+        "      + amount * 2\n"
+    )
+    affected = sides("explain", "dim_customers.v1")
+    assert affected.out.startswith("dim_customers.v1: affected: stg_orders.amount changed\n")
+    assert "    └── dim_customers.v1." in affected.out
+    document = sides("explain", "stg_orders", "--format", "json").json
+    assert document["verdict"] == "changed"
+    [cause] = document["causes"]
+    assert (cause["before"], cause["after"]) == (["amount"], ["amount * 2"])
+    assert [step["column"] for step in cause["reaches"]] == ["amount"]
+
+
+def test_a_change_that_reaches_many_columns_is_a_table(sides: Sides) -> None:
+    sides.write_sql(
+        STG,
+        FROM_RAW.replace("ordered_at", "ordered_at || '' as ordered_at") + " where amount < 100",
+    )
+    text = sides("explain", "stg_orders").out
+    assert text.startswith("stg_orders: changed: rows of stg_orders changed\n")
+    assert "      + WHERE amount < 100\n" in text
+    markdown = sides("explain", "dim_customers.v1", "--format", "markdown").out
+    assert "| column | SQL |" in markdown
+
+
+def test_a_column(sides: Sides) -> None:
+    sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    assert sides("explain", "stg_orders.amount").out.startswith("stg_orders.amount: changed: ")
+    assert sides("explain", "stg_orders.order_id").out == (
+        "stg_orders.order_id: not changed: of stg_orders, only amount changed\n"
+        "  stg_orders.amount\n"
+    )
+    assert "stg_orders has no column 'nosuch'" in sides.refused("explain", "stg_orders.nosuch")
+
+
+def test_columns_that_went(sides: Sides) -> None:
+    sides.write_sql(STG, FROM_RAW.replace("amount,", "amount as total,"))
+    assert sides("explain", "stg_orders").out == (
+        "stg_orders: changed: stg_orders no longer has amount\n  renamed: amount to total\n"
+    )
+    sides.write_sql(STG, FROM_RAW.replace("amount,", ""))
+    gone = sides("explain", "stg_orders.amount").out
+    assert gone == (
+        "stg_orders.amount: changed: stg_orders no longer has amount\n  removed: amount\n"
+    )
+
+
+def test_what_did_not_change(sides: Sides) -> None:
+    assert sides("explain", "stg_orders").out == "stg_orders: not changed: nothing changed\n"
+    sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    assert (
+        "not changed: it is not downstream of what changed (stg_orders)"
+        in sides("explain", "raw.raw_orders").out
+    )

@@ -253,7 +253,7 @@ def test_names_are_completed(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> N
     assert words("trace", "stg_orders.order") == ["stg_orders.order_id", "stg_orders.ordered_at"]
     assert words("impact", "stg_orders", "--drop", "cust") == ["customer_id"]
     assert words("explain", "no_neg") == ["no_negative_amount"]
-    assert words("explain", "stg") == []
+    assert words("explain", "stg") == ["stg_orders"]
 
 
 def test_what_cannot_be_completed_is_not(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
