@@ -85,12 +85,14 @@ class ColumnFlow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             it is not given, it has the name of the one it comes from.
         transformation: one of `KINDS`, or how it is made, in words or SQL; without, it is the value as it is.
         masking: whether the value is hidden on the way.
+        expression: how it is made, where an event says that beside the kind.
     """
 
     sources: tuple[str, ...]
     target: str
     transformation: str | None = None
     masking: bool = False
+    expression: str | None = None
 
 
 class Flow(msgspec.Struct, frozen=True):

@@ -133,7 +133,9 @@ def _as_assets(node: Node) -> Iterator[str]:
         yield node.name
         yield f"table:{node.name}"
     elif node.resource_type == "asset" and node.type:
-        yield f"{node.type}:{node.name}"
+        from dbt_ripple.artifacts.assets_file import OF_PREFIX  # only where there are assets
+
+        yield from (f"{prefix}:{node.name}" for prefix, of in OF_PREFIX.items() if of == node.type)
 
 
 def _spelled(node: Node) -> Iterator[str]:

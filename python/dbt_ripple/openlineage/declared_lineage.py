@@ -14,9 +14,11 @@ from typing import Final, NamedTuple
 INDIRECT: Final = frozenset({"JOIN", "FILTER", "GROUP_BY", "SORT", "WINDOW", "CONDITIONAL"})
 DIRECT: Final = frozenset({"IDENTITY", "TRANSFORMATION", "AGGREGATION"})
 
-_ID: Final = re.compile(r"(api|dbt_model|file|kafka|stream|table|topic):([^/\s].*)")
-"""The id of an asset that holds data (`artifacts.assets_file.DATASETS`, which is not imported here: it takes
-time in somebody else's program)."""
+_ID: Final = re.compile(
+    r"(api|dbt_model|file|kafka|ml_model|mlflow|model|stream|table|topic):([^/\s].*)"
+)
+"""The id of an asset that holds data, or is a trained model. (The types are those of `artifacts.assets_file`,
+which is not imported here: it takes time in somebody else's program.)"""
 _URL: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://([^/]+)/(.+?)/*")
 _FILE: Final = re.compile(r"(?:file:(?://)?)?(/.+?)/*")
 

@@ -87,7 +87,9 @@ def test_trace_goes_through_collected_jobs(collecting: Shell) -> None:
     assert {"asset.airflow.load_orders.load", STG} <= {n["unique_id"] for n in document["nodes"]}
 
 
-@pytest.mark.parametrize("id_", ["table:raw_events", "file:lake/x", "topic:clicks"])
+@pytest.mark.parametrize(
+    "id_", ["table:raw_events", "file:lake/x", "topic:clicks", "kafka:clicks", "model:churn"]
+)
 def test_an_id_means_one_thing_in_code_events_and_answers(shell: Shell, id_: str) -> None:
     read = Dataset.of(id_)
     assert Dataset.of(read.written) == read
@@ -106,6 +108,44 @@ def test_an_id_means_one_thing_in_code_events_and_answers(shell: Shell, id_: str
     # The same asset as a person registers: not a second one beside it.
     assert shell("register", id_, "--owner", "data@shop.example").code == 0
     assert names(shell("trace", id_).out)[1:] == expected
+
+
+def test_a_job_that_is_called_by_an_id_has_that_id(shell: Shell) -> None:
+    file = shell.folder / STORE / "events-00000001.ndjson"
+    file.parent.mkdir()
+    inputs = [dataset("table", "raw_events")]
+    made = [run_event("airflow:score", integration="", inputs=inputs)]
+    made.append(run_event("daily:score", integration="", inputs=inputs))  # no kind of job
+    file.write_text("".join(json.dumps(e) + "\n" for e in made))
+    assert sorted(names(shell("trace", "table:raw_events").out)[1:]) == [
+        "DAG score",
+        "JOB daily_score",
+    ]
+    assert names(shell("trace", "airflow:score").out)[0] == "DAG score"
+
+
+@pytest.mark.parametrize("by_kind", [True, False])
+def test_how_a_job_makes_a_column_is_shown(shell: Shell, by_kind: bool) -> None:
+    source = relation(shell, "source.shop.raw.orders")
+    made = made_of({"amount": [(LAKE, "landing", "cents", ("DIRECT", "AGGREGATION"))]})
+    if by_kind:
+        made["fields"]["amount"]["inputFields"][0]["transformations"][0]["description"] = (
+            "SUM( cents)\n/ 100"
+        )
+    else:  # as before there were transformations
+        made["fields"]["amount"] |= {
+            "transformationType": "",
+            "transformationDescription": "SUM( cents) / 100",
+        }
+    file = shell.folder / STORE / "events-00000001.ndjson"
+    file.parent.mkdir()
+    outputs = [dataset(*source, columnLineage=made)]
+    event = run_event("load", inputs=[dataset(LAKE, "landing")], outputs=outputs)
+    file.write_text(json.dumps(event) + "\n")
+    tree = shell("trace", "raw.orders.amount", "-d", "upstream").out
+    assert "DAG load.amount  DIRECT IDENTITY  = SUM( cents) / 100\n" in tree
+    assert "FILE landing.cents  DIRECT AGGREGATION" in tree
+    assert "SUM( cents) / 100" in shell("diagnose", "raw.orders.amount").out
 
 
 def test_where_events_are_read_from(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

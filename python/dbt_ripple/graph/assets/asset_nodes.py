@@ -113,10 +113,10 @@ def is_one_query(parsed: list[Statement] | Reason) -> bool:
 def explained(node: Node, flow: Flow) -> Node:
     """A node with the expressions of its columns, as far as the declaration has them."""
     texts = {
-        column_flow.target: column_flow.transformation
+        column_flow.target: text
         for column_flow in flow.columns or ()
-        if column_flow.transformation is not None
-        and column_flow.transformation.lower() not in KINDS
+        if (text := column_flow.expression or column_flow.transformation) is not None
+        and text.lower() not in KINDS
     }
     if not texts:
         return node

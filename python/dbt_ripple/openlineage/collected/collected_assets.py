@@ -114,6 +114,12 @@ class _CollectedJob:
     more_reads: set[str] = field(default_factory=set)
     more_writes: set[str] = field(default_factory=set)
 
+    @property
+    def called(self) -> str:
+        """Its name, without what its `prefix` says already, where it is named by an asset's id."""
+        before, colon, name = self.name.name.partition(":")
+        return name if colon and before == self.prefix else self.name.name
+
 
 class _Collection:
     """The assets, while they are put together."""
@@ -177,7 +183,8 @@ class _Collection:
             prefix = _prefix(reported)
             if prefix == "dbt" and self._is_own(name, lineage, reported):
                 continue
-            prefix = prefix if prefix in _JOBS else "job"
+            by_id = name.name.partition(":")[0] if ":" in name.name else ""
+            prefix = next((p for p in (by_id, prefix) if p in _JOBS), "job")
             self.jobs[name] = _CollectedJob(name, reported, lineage, prefix)
         for dataset, facets in sorted(self.events.lineage_events.items()):
             lineage_of = dataset_lineage(facets)
@@ -193,7 +200,7 @@ class _Collection:
             for pair in job.lineage.between_jobs:
                 for other in pair:
                     self._named_by_others(other)
-        ids = self._ids({name: (job.prefix, name.name) for name, job in self.jobs.items()})
+        ids = self._ids({name: (job.prefix, job.called) for name, job in self.jobs.items()})
         for name, job in list(self.jobs.items()):
             job.declared = self._declared_job(job)
             job.id = job.declared.id if job.declared is not None else ids[name]
@@ -225,7 +232,7 @@ class _Collection:
             alike = job.prefix in kinds or type_ in kinds or "job" in (*kinds, job.prefix)
             if asset.source_ref == place:
                 return asset
-            if alike and asset.name.casefold() == spelled(job.name.name).casefold():
+            if alike and asset.name.casefold() == spelled(job.called).casefold():
                 return asset
         return None
 
@@ -385,6 +392,7 @@ class _Collection:
                             _column(name, own, several),
                             source.subtype.lower(),
                             source.masking,
+                            source.description,
                         )
                         columns.setdefault(node, {})[flow] = None
             every = [*output.fields, *(c.name for c in self._columns_of(name))]

@@ -112,10 +112,9 @@ def dataset_type(name: DatasetName, given_type: str = "") -> str:
     """
     if given_type.upper() in _TYPES:
         return _TYPES[given_type.upper()]
-    if (
-        OF_PREFIX.get(name.namespace) in DATASETS
-    ):  # an asset's id: see `declared_lineage.Dataset.of`
-        return OF_PREFIX[name.namespace]
+    of_id = OF_PREFIX.get(name.namespace)  # an asset's id: see `declared_lineage.Dataset.of`
+    if of_id in DATASETS or of_id == "ml_model":
+        return str(of_id)
     kind = scheme(name.namespace)
     return "topic" if kind in _TOPICS else "file" if kind in _FILES else "table"
 

@@ -10,6 +10,8 @@ from dbt_ripple.openlineage.collected.facet_values import Facets, dicts, facet, 
 from dbt_ripple.openlineage.collected.stored_events import JobName, ReportedJob
 from dbt_ripple.openlineage.declared_lineage import DIRECT, INDIRECT, DatasetName
 
+_DESCRIPTION: Final = 1000
+"""Characters of what an event says of one column; more is cut off."""
 _OF_ROWS: Final = frozenset({"FILTER", "GROUP_BY", "JOIN", "SORT"})
 
 
@@ -19,12 +21,14 @@ class InputField(NamedTuple):
     Attributes:
         field: None stands for the rows of the dataset.
         subtype: OpenLineage's.
+        description: how it is used, in the producer's words; None where it says nothing.
     """
 
     dataset: DatasetName
     field: str | None
     subtype: str
     masking: bool
+    description: str | None = None
 
     @property
     def of_rows(self) -> bool:
@@ -100,8 +104,9 @@ def dataset_lineage(facets: Facets) -> OutputLineage:
         into = output.fields.setdefault(name, {})
         # What it was called before there were transformations.
         old = text(entry.get("transformationType")).upper()
+        description = text(entry.get("transformationDescription"))
         for source in dicts(entry.get("inputFields")):
-            _add(output, into, source, old)
+            _add(output, into, source, old, description)
     for source in dicts(column_lineage.get("dataset")):
         _add(output, output.rows, source, "", of_rows=True)
     _add_entry(output, facet(facets, "lineage"))
@@ -160,6 +165,7 @@ def _add(
     into: dict[InputField, None],
     input_field: Mapping[str, Any],
     old: str,
+    description: str = "",
     *,
     of_rows: bool = False,
 ) -> None:
@@ -179,5 +185,6 @@ def _add(
         elif subtype not in DIRECT | INDIRECT:
             subtype = "CONDITIONAL" if indirect else "TRANSFORMATION"
         masking = one.get("masking") is True or (not transformations and old == "MASKED")
-        source = InputField(name, column, subtype, masking and subtype in DIRECT)
+        said = " ".join((text(one.get("description")) or description).split())[:_DESCRIPTION]
+        source = InputField(name, column, subtype, masking and subtype in DIRECT, said or None)
         into[source] = None
