@@ -98,7 +98,7 @@ def _names(explanation: Explanation) -> Iterator[str]:
     """The columns that went, and those that only have another name."""
     if explanation.removed:
         yield f"  removed: {', '.join(explanation.removed)}"
-    yield from (f"  renamed: {old} to {new}" for new, old in explanation.renamed.items())
+    yield from (f"  renamed: {one.before} to {one.after}" for one in explanation.renamed)
 
 
 def _path(of: Cause | Explanation, path: list[PathStep], head: Project) -> Iterator[str]:

@@ -52,6 +52,13 @@ class Cause(msgspec.Struct, kw_only=True):
     reaches: list[PathStep] = []
 
 
+class Renamed(msgspec.Struct, kw_only=True):
+    """A column that has the definition it had on base, under another name."""
+
+    before: str
+    after: str
+
+
 class Explanation(msgspec.Struct, kw_only=True):
     """Why a test is selected or not, or why a relation or a column differs or not.
 
@@ -68,7 +75,7 @@ class Explanation(msgspec.Struct, kw_only=True):
         broken: why its query cannot compile on head; None where it can.
         causes: of a relation that differs, where the changes began that it shows.
         removed: of a relation, the columns that only base has.
-        renamed: the former names of columns that only have another one, by these.
+        renamed: likewise, the columns that only have another name.
     """
 
     unique_id: str
@@ -84,7 +91,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     broken: Reason | None = None
     causes: list[Cause] = []
     removed: list[str] = []
-    renamed: dict[str, str] = {}
+    renamed: list[Renamed] = []
 
 
 def find(head: Project, text: str) -> tuple[Node, str | None]:
@@ -227,9 +234,10 @@ def explain_node(comparison: Comparison, node: Node, column: str | None) -> Expl
     analysed = comparison.head_analysis.nodes.get(unique_id)
     columns = [*(analysed.columns if analysed is not None else ()), ROWS]
     asked = [c for c in columns if column is None or c.lower() == column.lower()]
-    explanation.renamed = {new: old for new, old in change.renamed.items() if new in asked}
+    former = {new: old for new, old in change.renamed.items() if new in asked}
+    explanation.renamed = [Renamed(before=old, after=new) for new, old in former.items()]
     gone = [c for c in change.removed if column is None or c.lower() == column.lower()]
-    explanation.removed = [c for c in gone if c not in explanation.renamed.values()]
+    explanation.removed = [c for c in gone if c not in former.values()]
     if column is not None and not asked and not gone:
         fix = did_you_mean(column, columns[:-1], "`dbt-ripple trace` shows its columns")
         raise RippleError(f"{node.display_name} has no column {column!r}", explanation.name, fix)
@@ -248,7 +256,7 @@ def explain_node(comparison: Comparison, node: Node, column: str | None) -> Expl
     elif explanation.removed or explanation.renamed:
         explanation.verdict = "changed"
         explanation.reason = Code.COLUMNS_GONE(
-            name=node.display_name, columns=[*explanation.removed, *explanation.renamed.values()]
+            name=node.display_name, columns=[*explanation.removed, *former.values()]
         )
     else:
         _stopped(explanation, comparison, texts, node, [(unique_id, c) for c in asked])

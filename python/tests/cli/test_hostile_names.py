@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("explain", "{t_unique}", *STATE),
         ("text", "json", "markdown"),
     ),
+    "explain a relation": (("explain", "{m_stg}", *STATE), ("text", "json", "markdown")),
     "explain what is broken": (("explain", "{t_kind}", *STATE), ("text", "json", "markdown")),
     "diff": (("diff", *STATE), ("text", "json", "markdown")),
     "gate": (("gate", *STATE), ("text", "json", "markdown", "github", "sarif")),
@@ -57,7 +58,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 REFUSED: dict[str, tuple[str, ...]] = {
     "no such node": ("trace", "{m_stg}{m_fct}"),
     "no such column": ("trace", "{m_stg}.{c_total}"),
-    "no such test": ("explain", "{m_stg}", *STATE),
+    "no such test": ("explain", "{m_stg}{m_fct}", *STATE),
     "no such state": ("select", "--state", "{m_stg}"),
     "no such project": ("select", "--project-dir", "{m_stg}", *STATE),
     "no such command": ("{m_stg}",),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from cli_shell import FIXTURE, Shell
@@ -431,16 +430,6 @@ def test_an_encoding_without_line_drawing() -> None:
     assert done.returncode == 0
     assert b"|-- DBT_MODEL eph_orders" in done.stdout
     assert b"`-- ANALYSIS how_many" in done.stdout
-
-
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    command = f'{sys.executable} -c "from dbt_ripple.cli import main; main()"'
-    line = f"{command} trace stg_orders --target-path {FIXTURE}; echo $? > {tmp_path}/code"
-    head = subprocess.run(
-        ["bash", "-c", f"({line}) | true"], capture_output=True, text=True, check=False
-    )
-    assert head.stderr == ""
-    assert (tmp_path / "code").read_text() == "0\n"
 
 
 def test_help_is_quick_to_start() -> None:
