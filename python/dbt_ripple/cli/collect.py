@@ -177,11 +177,15 @@ def collect(
     from dbt_ripple.collector.serve import serve
 
     token = _token(token_file)
+    if token is None and host not in _LOOPBACK:
+        raise RippleError(
+            "whoever reaches this address could post events, because no token is asked for",
+            f"--host {host}",
+            "give --token-file or set DBT_RIPPLE_COLLECT_TOKEN",
+        )
     http_limits = HttpLimits(rate, max_requests, timeout)
 
     def ready(url: str) -> None:
-        if token is None and host not in _LOOPBACK:
-            warn(f"no token is asked for: whoever reaches {host} can post events; see --token-file")
         answer([f"listening on {url}, storing in {store}"])
 
     def ended(served: Served) -> None:

@@ -342,7 +342,14 @@ def test_another_collector_has_the_store(served: Served) -> None:
         Served(served.store)
 
 
-def test_everybody_may_post(tmp_path: Path) -> None:
-    """That is said where others than this machine can."""
-    with pytest.raises(AssertionError, match="no token is asked for"):
-        Served(tmp_path / "s", "--host", "0.0.0.0", environment={"TERM": "dumb"})
+def test_not_everybody_may_post(tmp_path: Path) -> None:
+    """Where others than this machine can reach it, they have to know a token."""
+    address = ("--host", "0.0.0.0")
+    with pytest.raises(AssertionError, match="because no token is asked for; give --token-file"):
+        Served(tmp_path / "s", *address, environment={"TERM": "dumb"})
+    assert not (tmp_path / "s").exists()
+    environment = {"TERM": "dumb", "DBT_RIPPLE_COLLECT_TOKEN": "t" * 20}
+    with pytest.raises(AssertionError) as listened:  # `Served` knows 127.0.0.1 alone
+        Served(tmp_path / "s", *address, environment=environment)
+    assert "no token" not in str(listened.value)
+    assert (tmp_path / "s").exists()
