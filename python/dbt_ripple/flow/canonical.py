@@ -32,7 +32,7 @@ from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rewrites import RULES, Rewriting, rewrite, settle
 from dbt_ripple.flow.rewrites.queries import sees_order
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
-from dbt_ripple.tuning import deep_recursion
+from dbt_ripple.tuning import for_deep_queries
 
 
 def _is_no_news(record: logging.LogRecord) -> bool:
@@ -59,7 +59,7 @@ class Canonical(NamedTuple):
     rules: list[str]
 
 
-@deep_recursion()
+@for_deep_queries
 def canonical(
     sql: str,
     dialect: str,

@@ -26,10 +26,10 @@ from dbt_ripple.flow.parse import ParsedText, character_types_remembered, first_
 from dbt_ripple.flow.unparsed_clauses import without_unparsed_clauses
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
 from dbt_ripple.reasons import Code
-from dbt_ripple.tuning import deep_recursion
+from dbt_ripple.tuning import deep_recursion, for_deep_queries
 
 
-@deep_recursion()
+@for_deep_queries
 def lower(
     sql: str,
     dialect: str,
@@ -121,7 +121,6 @@ def _lower(
     return lowered
 
 
-@deep_recursion()
 def lower_tree(
     tree: exp.Expression, tokens: Sequence[Any], dialect: str, masking: Collection[str] = ()
 ) -> Lowered:
@@ -134,7 +133,8 @@ def lower_tree(
         masking: functions that mask their arguments, besides those known to.
     """
     try:
-        return Lowering(dialect, masking, tokens).statement(tree.copy())
+        with deep_recursion:
+            return Lowering(dialect, masking, tokens).statement(tree.copy())
     except Unsupported as why:
         return Lowered(None, why.reason)
     except Exception as error:  # of a tree that is none

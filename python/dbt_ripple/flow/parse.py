@@ -71,6 +71,8 @@ class ParsedText:
             self.tokens, self.marks = _tokens(tokenizer, self.sql, dialect)
         if may_nest(self.marks, MAX_NESTING) and _nesting(self.tokens) > MAX_NESTING:
             raise Unsupported(Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
+        if len(_TWICE.findall(self.sql)) > _TWICE_WITHIN and _twice_within(self.tokens):
+            raise Unsupported(Code.NESTED_TOO_DEEP(levels=_TWICE_WITHIN))
 
     def statements(self) -> list[Any]:
         """The parse trees of its statements, made anew: lowering a tree destroys it."""
@@ -115,6 +117,28 @@ def _nesting(tokens: list[Any]) -> int:
         deepest = max(deepest, unary)
         previous = kind
     return deepest
+
+
+_TWICE: Final = re.compile(r"\b(?:div0|div0null|nullifzero|zeroifnull)\s*\(", re.IGNORECASE)
+"""Functions in whose place sqlglot puts a condition that has an argument twice."""
+_TWICE_WITHIN: Final = 8
+"""Levels of these within each other: each doubles what is in it."""
+
+
+def _twice_within(tokens: list[Any]) -> bool:
+    """Whether more than `_TWICE_WITHIN` calls of these functions stand within each other."""
+    opened: list[bool] = []
+    called = ""
+    for token in tokens:
+        kind = token.token_type
+        if kind is _T.L_PAREN:
+            opened.append(bool(_TWICE.fullmatch(f"{called}(")))
+            if sum(opened) > _TWICE_WITHIN:
+                return True
+        elif kind is _T.R_PAREN and opened:
+            opened.pop()
+        called = token.text
+    return False
 
 
 _CHARACTER_TYPES: Final = {

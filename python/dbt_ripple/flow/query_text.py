@@ -16,6 +16,7 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.definitions import definitions
+from dbt_ripple.tuning import for_deep_queries
 
 _FOLLOWED: Final = 50
 """CTEs a column is followed through."""
@@ -38,6 +39,7 @@ class QueryText:
     clauses: Counter[str] = field(default_factory=Counter)
 
 
+@for_deep_queries
 def text_of_query(sql: str, dialect: str) -> QueryText:
     """The text of one query; empty where it cannot be parsed."""
     try:

@@ -20,7 +20,7 @@ _decode: Final = msgspec.msgpack.Decoder(Lowered).decode
 
 def pack(lowered: Lowered) -> bytes:
     """The query as bytes."""
-    with deep_recursion():
+    with deep_recursion:
         return _encode(lowered)
 
 
@@ -30,7 +30,7 @@ def unpack(packed: bytes) -> Lowered:
     Raises:
         msgspec.DecodeError: these are not the bytes of one.
     """
-    with deep_recursion():
+    with deep_recursion:
         return _decode(packed)
 
 

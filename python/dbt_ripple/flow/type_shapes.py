@@ -9,7 +9,7 @@ from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.parse import parse
-from dbt_ripple.tuning import deep_recursion
+from dbt_ripple.tuning import for_deep_queries
 
 _WITHOUT_TYPE: Final = (
     "where prewhere group having qualify order sort cluster distribute limit offset sample distinct"
@@ -29,7 +29,7 @@ _OUTERMOST: Final = (exp.Alias, exp.Select, exp.AggFunc)
 _SIZES: Final = (7, 8, 15, 16, 31, 32, 63, 64)
 
 
-@deep_recursion()
+@for_deep_queries
 def type_shape(sql: str, dialect: str, *, schemas: bool = True) -> str:
     """A query without what says nothing of types: which rows there are, conditions, values.
 

@@ -66,5 +66,8 @@ class Conditionals(ExpressionWalk):
         kind = transformed(kind)
         test = indirect(kind, CONDITIONAL)
         this = node.args["this"]
-        self.expr(this, test)
+        if (
+            test != kind
+        ):  # else it is asked once, so that many of them within each other cost as many steps
+            self.expr(this, test)
         return merkle([b"Nullif", self.expr(this, kind), self.expr(node.args["expression"], test)])

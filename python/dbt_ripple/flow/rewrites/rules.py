@@ -17,6 +17,8 @@ MAX_ROUNDS: Final = 12
 """How often all rules are tried on a query; what is not settled by then stays as it is."""
 MAX_NODES: Final = 20_000
 """Nodes of a parse tree above which a query is not rewritten, nor made any larger."""
+MAX_WRITTEN_TWICE: Final = 200
+"""Nodes of an expression above which no rule writes it twice."""
 
 PREDICATES: Final = (
     exp.And,
@@ -195,9 +197,14 @@ def only_truth_counts(node: Any) -> bool:
 
 
 def is_pure(node: Any, dialect: str) -> bool:
-    """Whether an expression gives the same wherever it stands, and may be written twice."""
+    """Whether an expression gives the same wherever it stands, and may be written twice.
+
+    A large one may not: within each other, those that are written twice double what is below them.
+    """
     kind = functions(dialect).kind
-    for part in node.walk():
+    for i, part in enumerate(node.walk()):
+        if i > MAX_WRITTEN_TWICE:
+            return False
         if isinstance(part, (exp.Query, exp.Subquery, *VOLATILE_TYPES)):
             return False
         if isinstance(part, (exp.Anonymous, exp.AnonymousAggFunc)):
