@@ -2,7 +2,7 @@
 
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
-import { drawGroup, groupLabel, keysOfGroup, measureGroup } from "./draw_groups.js";
+import { breakNames, drawGroup, groupLabel, keysOfGroup, measureGroup } from "./draw_groups.js";
 import { ROW, layOut, stack } from "./layout.js";
 import { NAME, SMALL, fittingMarks, put } from "./svg.js";
 import { count, fitted, inLines, shown, widthOf } from "./text.js";
@@ -16,7 +16,7 @@ const NAME_LINE = 16;
 const BESIDE = 52;
 const NARROWEST = 190;
 const WIDEST = 330;
-const WIDEST_GROUP = 400;
+const WIDEST_GROUP = 340;
 /** In a change, which should be in sight whole, longer names are in several lines. */
 const WIDEST_NAME_OF_CHANGE = 230;
 /** The smallest scale at which names are read. */
@@ -138,6 +138,7 @@ export class Picture {
       const most = Math.max(...view.boxes.map((box) => box.nodes.length));
       const wide = view.boxes.map((box) => measureGroup(this.project, box, most));
       view.width = clamp(Math.max(...wide), NARROWEST, WIDEST_GROUP);
+      for (const box of view.boxes) breakNames(this.project, box, view.width);
       return;
     }
     let wide = NARROWEST;

@@ -1,12 +1,13 @@
 // A group of nodes as a box: how many there are, how that compares, and its folders or nodes as rows.
 
-import { ROW } from "./layout.js";
+import { ROW, rowsTo } from "./layout.js";
 import { NAME, SMALL, put } from "./svg.js";
-import { count, fitted, shown, widthOf } from "./text.js";
+import { count, inLines, shown, widthOf } from "./text.js";
 import { STATES, stateWord, statusWord, typeWord } from "./words.js";
 
 const HEAD = 56;
-const BAR = 5;
+const BAR = 10;
+const LINE = 15;
 const ROW_FONT = "12px system-ui, sans-serif";
 
 /** What a group is called: a layer, or the path of a folder in it. */
@@ -19,9 +20,8 @@ export function keysOfGroup(box) {
   return [box.node, ...rows, ...(box.more ? [`${box.node}more`] : [])];
 }
 
-/** The width that a group asks for; sets the height of its head, and the share of the largest group. */
+/** The width that a group asks for; sets the share of the largest group. */
 export function measureGroup(project, box, most) {
-  box.head = HEAD;
   box.share = box.nodes.length / most;
   const head = widthOf(groupLabel(box), NAME) + widthOf(total(box), SMALL) + 40;
   const rows = box.rows.map((row) => {
@@ -29,6 +29,17 @@ export function measureGroup(project, box, most) {
     return widthOf(name, ROW_FONT) + widthOf(note, SMALL) + 38;
   });
   return Math.ceil(Math.max(head, ...rows));
+}
+
+/** Break the names of a group and of its rows into lines of a width, and set how high they are. */
+export function breakNames(project, box, width) {
+  box.names = inLines(groupLabel(box), width - 34 - widthOf(total(box), SMALL), NAME);
+  box.head = HEAD + (box.names.length - 1) * LINE;
+  for (const row of box.rows) {
+    const { name, note } = rowTexts(project, row);
+    row.lines = inLines(name, width - 34 - widthOf(note, SMALL), ROW_FONT);
+    row.height = ROW + (row.lines.length - 1) * LINE;
+  }
 }
 
 /**
@@ -45,8 +56,7 @@ export function drawGroup(parent, project, box, view, tools) {
     .attr("class", "head")
     .attr("aria-expanded", String(box.isOpen));
   head.append("rect").attr("width", box.width - 6).attr("height", box.head - 6).attr("x", 3).attr("y", 3).attr("rx", 5);
-  const room = box.width - 34 - widthOf(total(box), SMALL);
-  put(head, "name", 12, 22, fitted(groupLabel(box), room, NAME));
+  box.names.forEach((line, i) => put(head, "name", 12, 22 + i * LINE, line));
   put(head, "note", box.width - 12, 22, total(box)).attr("text-anchor", "end");
   bar(head, project, box);
   tools.hint(head.node(), () => [label, ...byState(project, box).map(([state, number]) => `${number.toLocaleString("en")} ${stateWord(state)}`)]);
@@ -56,7 +66,7 @@ export function drawGroup(parent, project, box, view, tools) {
     const more = tools
       .button(group, `${box.node}more`, `${what} of ${groupLabel(box)}`, () => tools.open(box.key))
       .attr("class", "rest")
-      .attr("transform", `translate(0,${box.head + box.rows.length * ROW})`);
+      .attr("transform", `translate(0,${box.head + rowsTo(box)})`);
     more.append("rect").attr("x", 4).attr("width", box.width - 8).attr("height", ROW - 2).attr("rx", 4);
     put(more, "more", 12, 13, what);
   }
@@ -71,7 +81,7 @@ function bar(head, project, box) {
   const rest = box.nodes.length - parts.reduce((sum, [, number]) => sum + number, 0);
   for (const [state, number] of [...parts, ["none", rest]]) {
     const width = (whole * number) / box.nodes.length;
-    head.append("rect").attr("class", `bar state-${state}`).attr("x", x).attr("y", 33).attr("width", width).attr("height", BAR * 2);
+    head.append("rect").attr("class", `bar state-${state}`).attr("x", x).attr("y", box.head - 23).attr("width", width).attr("height", BAR);
     x += width;
   }
 }
@@ -82,9 +92,9 @@ function drawRow(group, project, box, row, i, tools) {
   const button = tools
     .button(group, row.node === undefined ? `${box.node}r${i}` : `n${row.node}`, [spoken, note, feeds !== note && feeds].filter(Boolean).join(", "), act)
     .attr("class", `row${state ? ` state-${state}` : ""}`)
-    .attr("transform", `translate(0,${box.head + i * ROW})`);
-  button.append("rect").attr("x", 4).attr("width", box.width - 8).attr("height", ROW - 2).attr("rx", 4);
-  put(button, "member", 12, 13, fitted(name, box.width - 34 - widthOf(note, SMALL), ROW_FONT));
+    .attr("transform", `translate(0,${box.head + rowsTo(box, i)})`);
+  button.append("rect").attr("x", 4).attr("width", box.width - 8).attr("height", row.height - 2).attr("rx", 4);
+  row.lines.forEach((line, n) => put(button, "member", 12, 13 + n * LINE, line));
   put(button, "note", box.width - 12, 13, note).attr("text-anchor", "end");
   tools.hint(button.node(), () => [name, ...new Set([note, feeds].filter(Boolean))]);
 }

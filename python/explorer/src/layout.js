@@ -9,10 +9,15 @@ const FOOT = 6;
 const ASIDE = 56;
 const GAP = 14;
 
+/** How high the rows of a box are, up to one of them; of a group some have several lines. */
+export function rowsTo(box, end = box.rows.length) {
+  return box.rows.slice(0, end).reduce((sum, row) => sum + (row.height ?? ROW), 0);
+}
+
 /** How high a box is: its head, its rows, and the line that says how many are left out. */
 export function heightOf(box) {
-  const rows = box.rows.length;
-  return box.head + (rows ? rows * ROW + FOOT : 0) + (box.more && rows ? ROW - 4 : 0);
+  const rows = rowsTo(box);
+  return box.head + (rows ? rows + FOOT : 0) + (box.more && rows ? ROW - 4 : 0);
 }
 
 /**
@@ -53,12 +58,12 @@ export function stack(view) {
     places.set(box.node, box);
     y += box.height + GAP;
   });
+  const distance = ({ parent, child }) => Math.abs(places.get(child).place - places.get(parent).place);
+  const farthest = Math.max(1, ...view.edges.map(distance));
   for (const edge of view.edges) {
-    const ends = [places.get(edge.parent), places.get(edge.child)];
-    const [from, to] = ends.map((box) => box.y + box.head / 2);
+    const [from, to] = [edge.parent, edge.child].map((node) => places.get(node).y + places.get(node).head / 2);
     // The farther, the wider the bow, so that one does not lie on the other.
-    const far = Math.min(1, Math.abs(ends[1].place - ends[0].place) / Math.min(view.boxes.length - 1, 6));
-    const x = round(ASIDE - 14 - far * (ASIDE - 18) * (4 / 3));
+    const x = round(ASIDE - (distance(edge) / farthest) * (ASIDE - 6) * (4 / 3));
     edge.path = `M${ASIDE},${round(from)}C${x},${round(from)} ${x},${round(to)} ${ASIDE},${round(to)}`;
   }
   return { width: ASIDE + view.width + GAP, height: y };

@@ -1,0 +1,151 @@
+"""The pages as somebody sees them who opens them for the first time, on a desk and on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsers import OpenPage
+from large_project import LONG, changed, large
+from readable import unreadable
+
+from dbt_ripple.pages.explorer import explorer_page
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+Open = Callable[..., OpenPage]
+DESK: dict[str, Any] = {"viewport": {"width": 1400, "height": 900}}
+PHONE: dict[str, Any] = {"viewport": {"width": 420, "height": 860}}
+BOTH = pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
+SIZES = (48, 240, 10_000)
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Pages by what is in them: the number of models, or of changed ones of 240."""
+    folder = tmp_path_factory.mktemp("readable")
+    files = {}
+    for size in SIZES:
+        document = large(size)
+        files[f"{size}"] = explorer_page(document)
+        if size == 240:
+            for number in (1, 200):
+                files[f"{number} changed"] = explorer_page(document, changed(document, number))
+    for name, page in files.items():
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in files}
+
+
+def opened(open_page: Open, file: Path, window: dict[str, Any], fragment: str = "") -> OpenPage:
+    one = open_page(file, fragment, **window)
+    one.page.wait_for_selector("#app[data-ready]", timeout=60_000)
+    return one
+
+
+def in_sight(one: OpenPage, window: dict[str, Any]) -> bool:
+    """Whether all of the picture is seen: on a desk in the window, on a phone in its width."""
+    boxes: list[dict[str, float]] = one.page.eval_on_selector_all(
+        "#picture .frame", "all => all.map(e => e.getBoundingClientRect().toJSON())"
+    )
+    canvas = one.page.eval_on_selector(".canvas", "e => e.getBoundingClientRect().toJSON()")
+    assert boxes
+    assert canvas["right"] <= window["viewport"]["width"] + 1
+    return all(
+        box["left"] >= canvas["left"] - 1
+        and box["right"] <= canvas["right"] + 1
+        and box["top"] >= canvas["top"] - 1
+        and box["bottom"] <= canvas["bottom"] + 1
+        for box in boxes
+    )
+
+
+def smallest_name(one: OpenPage) -> float:
+    """How high the smallest name of the picture is drawn, in pixels."""
+    return float(
+        one.page.eval_on_selector_all(
+            "#picture .name, #picture .member",
+            "all => Math.min(...all.map(e => e.getBoundingClientRect().height))",
+        )
+    )
+
+
+@BOTH
+@pytest.mark.parametrize("size", [f"{size}" for size in SIZES])
+def test_the_explorer_opens_with_the_whole_project(
+    projects: dict[str, Path], open_page: Open, size: str, window: dict[str, Any]
+) -> None:
+    one = opened(open_page, projects[size], window)
+    one.screenshot(f"start-{size}-{window['viewport']['width']}", full_page=True)
+    labels = one.page.eval_on_selector_all(
+        "#picture .group", "all => all.map(e => e.getAttribute('aria-label'))"
+    )
+    counts = [int(label.split(", ")[1].split(" ")[0].replace(",", "")) for label in labels]
+    assert [label.split(", ")[0] for label in labels] == ["staging", "intermediate", "marts"]
+    assert sum(counts) == int(size)
+    assert in_sight(one, window)
+    assert smallest_name(one) >= 8
+    assert unreadable(one, "#picture .group") == []
+
+
+@BOTH
+def test_a_group_is_opened_down_to_a_node(
+    projects: dict[str, Path], open_page: Open, window: dict[str, Any]
+) -> None:
+    one = opened(open_page, projects["240"], window)
+    one.page.locator('#picture [role=button][aria-label^="folder team_1,"]').first.click()
+    assert "group=staging%2Fteam_1" in one.page.url
+    assert in_sight(one, window)
+    assert unreadable(one, "#picture .group") == []
+    assert one.page.locator("#details .list li").count() == 4
+    again = opened(open_page, projects["240"], window, one.page.url.split("#")[1])
+    assert again.page.inner_text("#details") == one.page.inner_text("#details")
+    # A name that is as long as real ones is there whole, in the picture and beside it.
+    name = f"model_00024_{LONG}"
+    assert name in one.page.inner_text("#details")
+    one.page.locator(f'#picture [role=button][aria-label^="model {name}"]').click()
+    assert one.page.inner_text("#details h2") == name
+    assert unreadable(one, "#picture .focus .name") == []
+    drawn = "".join(one.page.locator("#picture .focus .name").all_text_contents())
+    assert drawn == name
+
+
+@BOTH
+@pytest.mark.parametrize("change", ["1 changed", "200 changed"])
+def test_a_change_is_in_sight_whole(
+    projects: dict[str, Path], open_page: Open, change: str, window: dict[str, Any]
+) -> None:
+    one = opened(open_page, projects[change], window)
+    one.screenshot(f"{change}-{window['viewport']['width']}", full_page=True)
+    is_grouped = one.page.locator("#picture .group").count() > 0
+    assert is_grouped == (change == "200 changed")
+    assert in_sight(one, window)
+    assert smallest_name(one) >= 8
+    assert unreadable(one, "#picture .frame") == []
+    # Fit brings all of it back, however far one has gone.
+    if window is DESK:
+        for _ in range(9):
+            one.page.get_by_label("Larger").click()
+        assert not in_sight(one, window)
+        one.page.get_by_label("Everything into sight").click()
+        assert in_sight(one, window)
+
+
+def test_a_change_is_listed_by_owner_and_by_reach(
+    projects: dict[str, Path], open_page: Open
+) -> None:
+    one = opened(open_page, projects["200 changed"], DESK)
+    owners = one.page.locator("#details .owner")
+    headings = owners.locator("h4").all_inner_texts()
+    assert headings[-1].startswith("Nobody is named as owner")
+    assert all("@x.example" in heading for heading in headings[:-1])
+    reach = [
+        [int(word) for word in text.replace("nodes", "node").split() if word.isdigit()]
+        for text in owners.last.locator(".aside", has_text="feeds").all_inner_texts()
+    ]
+    assert reach == sorted(reach, reverse=True)
+    text = one.page.inner_text("#details")
+    assert "Its own definition differs" not in text
+    assert "and 5 more columns: defined otherwise" in text
+    assert "Tests to run: 7 of 240, and 1 unit test." in text
