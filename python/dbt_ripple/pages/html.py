@@ -7,6 +7,7 @@ and requests (its Content Security Policy).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -44,7 +45,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"moment": moment, "lines": _lines, "share": percent}
+    environment.filters |= {"moment": moment, "lines": _lines, "name": _name}
     return environment
 
 
@@ -65,6 +66,13 @@ def _lines(text: str) -> Markup:
     return Markup("\n").join(
         Markup("\t").join(escape(shown(part)) for part in row.split("\t")) for row in rows
     )
+
+
+def _name(text: str) -> Markup:
+    """A name that is broken, where it has to be, behind an underscore or a dot."""
+    from markupsafe import Markup
+
+    return Markup("<wbr>").join(re.findall(r"[^_.]*[_.]+|[^_.]+", shown(text)))
 
 
 def moment(at: datetime | None) -> str:

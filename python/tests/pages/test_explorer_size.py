@@ -18,6 +18,7 @@ from dbt_ripple.pages.explorer import explorer_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
+
 def measured(open_page: Callable[..., OpenPage], file: Path) -> tuple[float, float, float]:
     """Seconds to open, to answer the slowest of some searches, and to draw a selection: best of three."""
     opens, searches, draws = [], [], []

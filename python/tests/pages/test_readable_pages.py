@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,9 @@ from browsers import OpenPage
 from large_project import LONG, changed, large
 from readable import unreadable
 
+from dbt_ripple.cli import cli
+from dbt_ripple.graph.traversal import reach
+from dbt_ripple.pages.evidence_pack import NEAREST
 from dbt_ripple.pages.explorer import explorer_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -149,3 +156,67 @@ def test_a_change_is_listed_by_owner_and_by_reach(
     assert "Its own definition differs" not in text
     assert "and 5 more columns: defined otherwise" in text
     assert "Tests to run: 7 of 240, and 1 unit test." in text
+
+
+# --- evidence --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The evidence of that model of a project of 240 that is made of most."""
+    folder = tmp_path_factory.mktemp("evidence")
+    generator = Path(__file__).parents[2] / "bench" / "generate.py"
+    command = [sys.executable, str(generator), "--models", "240", str(folder / "target")]
+    subprocess.run(command, check=True, capture_output=True)
+    manifest = json.loads((folder / "target" / "manifest.json").read_text(encoding="utf-8"))
+    parents = manifest["parent_map"]
+    models = [unique_id for unique_id in parents if unique_id.startswith("model.bench.")]
+    _, most = max((len(reach(one, parents)), one) for one in models)
+    name = most.rpartition(".")[2]
+    options = ["--project-dir", str(folder), "--no-cache"]
+    assert not cli(
+        ["evidence", name, "-o", str(folder / "pack"), *options],
+        prog_name="dbt-ripple",
+        standalone_mode=False,
+        obj=[],
+    )
+    return folder / "pack"
+
+
+@BOTH
+def test_evidence_shows_the_subject_and_what_is_near(
+    pack: Path, open_page: Open, window: dict[str, Any]
+) -> None:
+    one = open_page(pack / "index.html", **window)
+    one.screenshot(f"evidence-{window['viewport']['width']}", full_page=True)
+    assert unreadable(one, "h1") == []
+    said = json.loads((pack / "evidence.json").read_text(encoding="utf-8"))
+    upstream = [node for node in said["nodes"] if node["side"] == "upstream"]
+    assert len(upstream) > NEAREST
+    nearest = [node["name"] for node in upstream if node["depth"] == 1]
+    if window is PHONE:
+        instead = one.page.inner_text(".instead")
+        assert all(name in instead for name in nearest)
+        assert not one.page.is_visible(".picture")
+    else:
+        picture = one.page.locator(".picture").bounding_box()
+        subject = one.page.locator(".picture .root").bounding_box()
+        assert picture is not None
+        assert subject is not None
+        assert picture["x"] <= subject["x"]
+        assert subject["x"] + subject["width"] <= picture["x"] + picture["width"]
+        drawn = one.page.locator(".picture .node").count()
+        assert f"The nearest {drawn} of {len(said['nodes'])} nodes" in one.page.inner_text("main")
+    whole = (pack / "lineage.svg").read_text(encoding="utf-8")
+    assert whole.count('class="node') == len(said["nodes"])
+
+
+def test_evidence_of_one_model_is_printed_on_a_few_pages(pack: Path, open_page: Open) -> None:
+    one = open_page(pack / "index.html", **DESK)
+    printed = one.page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= 25
+    # What is left out is in files that the page names, and that are there.
+    text = one.page.inner_text("main")
+    assert "more nodes with columns: evidence.json has them" in text
+    for link in one.page.locator("a:not([href^='#'])").all():
+        assert (pack / (link.get_attribute("href") or "")).is_file()
