@@ -14,7 +14,7 @@ from typing import Final
 from dbt_ripple.governance.figure_thresholds import RedBelow
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex, reach
-from dbt_ripple.pages.badges import Badge, badges_of_health, badges_of_node, percent
+from dbt_ripple.pages.badges import Badge, badges_of_health, badges_of_node, percent_or_unknown
 from dbt_ripple.pages.docs_markdown import cell, link, sql, text
 from dbt_ripple.pages.health import Health
 from dbt_ripple.pages.project_document import (
@@ -421,21 +421,30 @@ def _badge_text(badge: Badge) -> str:
 def _health_rows(health: Health) -> Iterator[tuple[str, str]]:
     yield (
         "Node coverage",
-        f"{percent(health.node_coverage)} ({health.covered_nodes} of {health.nodes} nodes with a query)",
+        f"{percent_or_unknown(health.node_coverage)} ({health.covered_nodes} of {health.nodes} nodes with a query)",
     )
     if health.tier1_nodes:
         nodes = f"{health.covered_tier1_nodes} of {health.tier1_nodes}"
-        yield "Tier-1 node coverage", f"{percent(health.tier1_node_coverage)} ({nodes} models)"
+        yield (
+            "Tier-1 node coverage",
+            f"{percent_or_unknown(health.tier1_node_coverage)} ({nodes} models)",
+        )
         columns = f"{health.covered_tier1_columns} of {health.tier1_columns}"
-        yield "Tier-1 column coverage", f"{percent(health.tier1_column_coverage)} ({columns})"
+        yield (
+            "Tier-1 column coverage",
+            f"{percent_or_unknown(health.tier1_column_coverage)} ({columns})",
+        )
     yield "Relations whose readers are not all known", f"{health.unknown_downstreams}"
     if health.certified_nodes:
         whole = f"{health.complete_nodes} of {health.certified_nodes} certified nodes"
-        yield "Certified path integrity", f"{percent(health.certified_path_integrity)} ({whole})"
+        yield (
+            "Certified path integrity",
+            f"{percent_or_unknown(health.certified_path_integrity)} ({whole})",
+        )
     slos = health.slos
     if slos.met + slos.violated + slos.unknown:
         unknown = f", {slos.unknown} unknown" if slos.unknown else ""
         yield (
             "Service levels met",
-            f"{percent(slos.share)} ({slos.met} of {slos.met + slos.violated}{unknown})",
+            f"{percent_or_unknown(slos.share)} ({slos.met} of {slos.met + slos.violated}{unknown})",
         )

@@ -177,7 +177,8 @@ def page_of(evidence: EvidenceDocument, picture: str, drawn: int, texts: Mapping
 
     Args:
         evidence: its document.
-        picture: SVG, and ``drawn``, how many nodes it has.
+        picture: SVG.
+        drawn: how many nodes it has.
         texts: the definitions, by unique_id.
     """
     from markupsafe import Markup

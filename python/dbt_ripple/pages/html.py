@@ -83,17 +83,3 @@ def moment(at: datetime | None) -> str:
         '2026-01-02 03:04:05 UTC'
     """
     return as_utc(at).strftime("%Y-%m-%d %H:%M:%S UTC") if at is not None else ""
-
-
-def percent(value: float | None) -> str:
-    """A share in per cent; `not known` for None. Only what is all is called 100 %.
-
-    Example:
-        >>> percent(0.5), percent(1), percent(0.9999), percent(None)
-        ('50.0 %', '100 %', '99.9 %', 'not known')
-    """
-    if value is None:
-        return "not known"
-    if value >= 1:
-        return "100 %"
-    return f"{int(value * 1000) / 10:.1f} %"

@@ -147,7 +147,10 @@ def changed(document: ProjectDocument, number: int) -> Compared:
             states.setdefault(child, NodeState(unique_id=child, state="impacted", why=why))
     counts = {
         **{of: sum(s.state == of for s in states.values()) for of in ("changed", "impacted")},
-        **{"tests_to_run": 7, "unit_tests_to_run": 1, "tests_proven": 0, "tests_blocked": 0},
+        "tests_to_run": 7,
+        "unit_tests_to_run": 1,
+        "tests_proven": 0,
+        "tests_blocked": 0,
         "tests": len(document.tests),
     }
     return Compared("main", states, counts, [])

@@ -91,8 +91,8 @@ def test_a_node_says_whose_it_is_and_how_it_stands(manifest: dict[str, Any]) -> 
 def test_the_overview_has_the_health_and_what_it_had(manifest: dict[str, Any]) -> None:
     overview = manifest["docs"]["doc.dbt.__overview__"]["block_contents"]
     assert overview.startswith("# Lineage and trust of shop\n")
-    assert "| Node coverage | 100 % (4 of 4 nodes with a query) |" in overview
-    assert "| finance | ![coverage 100 %](badges/domain.finance.coverage.svg)" in overview
+    assert "| Node coverage | 100% (4 of 4 nodes with a query) |" in overview
+    assert "| finance | ![coverage 100%](badges/domain.finance.coverage.svg)" in overview
     assert "Welcome to the auto-generated documentation" in overview
 
 
