@@ -4,13 +4,14 @@ import { Project, unpack } from "./data.js";
 import { bdi, h, replace } from "./dom.js";
 import { Picture } from "./draw.js";
 import { asMermaid, asPng, asSvg, save } from "./exports.js";
+import { helpDialog, legendOf } from "./help.js";
 import { Panels } from "./panels.js";
 import { SHOWN, Search } from "./search.js";
 import { DEPTHS, EDGES, FILTERS, LIMIT, STATES, acceptor, format, initial, isFiltered, parse } from "./state.js";
 import { sample } from "./svg.js";
 import { count, shown, shownLines } from "./text.js";
 import { hidesColumns, toggled, viewOf } from "./view.js";
-import { EDGE_WORDS, MARK_WORDS, TYPE_WORDS, stateWord, typeWord } from "./words.js";
+import { EDGE_WORDS, TYPE_WORDS, stateWord, typeWord } from "./words.js";
 
 const FILTER_NAMES = { type: "Type", layer: "Layer", tag: "Tag", owner: "Owner" };
 
@@ -127,7 +128,8 @@ class Explorer {
     if (isEmpty) this.#welcome();
     else {
       // All above it stands, so that it has the room that it is fitted into.
-      this.#legend();
+      replace(this.legend, legendOf(this.view, project, state.change));
+      this.legend.hidden = !this.legend.childElementCount;
       this.picture.draw(this.view, this.#label());
       this.zoom.hidden = this.picture.isPage();
       if (fit || !this.wasDrawn) this.picture.arrive(state.node);
@@ -186,7 +188,7 @@ class Explorer {
     this.notice = h("p", { class: "notice", role: "status" });
     this.details = h("aside", { id: "details", "aria-labelledby": "details-title", tabindex: 0 });
     this.filters = h("div", { class: "filters", role: "group", "aria-label": "Filters" });
-    this.help = this.#help();
+    this.help = helpDialog();
     replace(
       this.app,
       h("a", { class: "skip", href: "#", onclick: (event) => {
@@ -421,40 +423,6 @@ class Explorer {
       return;
     }
     replace(this.empty, h("h2", {}, "Nothing is left in the filters"), h("p", {}, "Clear them, or choose others."));
-  }
-
-  /** What the picture draws, as it draws it. */
-  #legend() {
-    const { mode, edges, boxes } = this.view;
-    const drawn = new Set(edges.flatMap((edge) => [edge.may ? "may" : edge.kind, edge.through ? "through" : edge.kind]));
-    const words = mode === "groups" ? { node: "nodes of one group read nodes of the other; the wider, the more do" } : EDGE_WORDS;
-    const marks = mode === "groups" ? ["bar"] : [];
-    if (mode !== "groups" && boxes.some((box) => this.project.nodes[box.node].status === "opaque")) marks.push("opaque");
-    replace(
-      this.legend,
-      Object.keys(words).filter((name) => drawn.has(name)).map((name) => h("li", {}, sample(name), " ", words[name])),
-      marks.map((name) => h("li", {}, h("span", { class: `mark ${name}${this.state.change ? " state-changed" : ""}` }), " ", MARK_WORDS[name])),
-    );
-    this.legend.hidden = !this.legend.childElementCount;
-  }
-
-  #help() {
-    const keys = [
-      ["/", "search"],
-      ["Tab", "to the picture and on"],
-      ["← →", "along an edge"],
-      ["↑ ↓", "through the columns of a box, and to the next box"],
-      ["Enter", "select a node or a column"],
-      ["u, d", "one step more upstream, downstream; again hides it"],
-      ["c", "columns of the box"],
-      ["f, + , −", "fit, larger, smaller"],
-      ["Home", "back to the selection"],
-      ["Esc", "close what is open; leave the selection"],
-      ["?", "this list"],
-    ];
-    const dialog = h("dialog", { "aria-labelledby": "keys-title" });
-    dialog.append(h("h2", { id: "keys-title" }, "Keys"), h("dl", { class: "keys" }, keys.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])), h("button", { type: "button", onclick: () => dialog.close() }, "Close"));
-    return dialog;
   }
 
   // --- search --------------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ export class Panels {
       nodes.sort((a, b) => isStopped(a) - isStopped(b) || reach(b) - reach(a) || severity(project, a) - severity(project, b));
       return { owner, nodes, most: Math.max(...nodes.map(reach)) };
     });
-    groups.sort((a, b) => !a.owner - !b.owner || b.most - a.most || (a.owner < b.owner ? -1 : 1));
+    groups.sort((a, b) => b.most - a.most || (a.owner < b.owner ? -1 : 1));
     return groups.map(({ owner, nodes }) => {
       const states = STATES.map((state) => [state, nodes.filter((node) => project.state(node).state === state).length]).filter(([, n]) => n);
       const counted = states.map(([state, n]) => `${n.toLocaleString("en")} ${stateWord(state)}`).join(", ");

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from browsers import OpenPage
 from large_project import LONG, changed, large
+from msgspec.structs import replace
 from readable import unreadable
 
 from dbt_ripple.cli import cli
@@ -148,17 +149,49 @@ def test_a_change_is_listed_by_owner_and_by_reach(
     one = opened(open_page, projects["200 changed"], DESK)
     owners = one.page.locator("#details .owner")
     headings = owners.locator("h4").all_inner_texts()
-    assert headings[-1].startswith("Nobody is named as owner")
-    assert all("@x.example" in heading for heading in headings[:-1])
-    reach = [
-        [int(word) for word in text.replace("nodes", "node").split() if word.isdigit()]
-        for text in owners.last.locator(".aside", has_text="feeds").all_inner_texts()
+    nobody = "Nobody is named as owner"
+    assert all("@x.example" in heading or nobody in heading for heading in headings)
+    reached = [
+        [int(number) for number in re.findall(r"feeds (\d+)", text)]
+        for text in owners.all_inner_texts()
     ]
-    assert reach == sorted(reach, reverse=True)
+    firsts = [numbers[0] if numbers else 0 for numbers in reached]
+    assert firsts == sorted(firsts, reverse=True)
+    of_nobody = reached[[nobody in heading for heading in headings].index(True)]
+    assert len(of_nobody) > 3
+    assert of_nobody == sorted(of_nobody, reverse=True)
     text = one.page.inner_text("#details")
     assert "Its own definition differs" not in text
     assert "and 5 more columns: defined otherwise" in text
     assert "Tests to run: 7 of 240, and 1 unit test." in text
+
+
+def test_the_legend_is_what_is_drawn(tmp_path: Path, open_page: Open) -> None:
+    document = large(48)
+    for unique_id in list(document.nodes)[-2:]:
+        node = replace(document.nodes[unique_id], resource_type="saved_query", status="opaque")
+        document.nodes[unique_id] = node
+    file = tmp_path / "explorer.html"
+    file.write_text(explorer_page(document), encoding="utf-8")
+    one = opened(open_page, file, DESK)
+    assert "46 models, 2 saved queries" in one.page.inner_text("#details")
+    legend = one.page.locator(".legend li")
+    drawn = {
+        "": ["nodes of one group read", "how many nodes"],
+        "node=model.p.model_00002&depth=1": ["one node reads the other"],
+        "node=model.p.model_00047&depth=1": ["one node reads the other", "not followed"],
+        "node=model.p.model_00001&column=*rows*&direction=upstream": ["rows: which rows"],
+    }
+    for fragment, words in drawn.items():
+        one = opened(open_page, file, DESK, fragment)
+        legend = one.page.locator(".legend li")
+        said = legend.all_inner_texts()
+        assert len(said) == len(words), (fragment, said)
+        assert all(word in text for word, text in zip(words, said, strict=True)), (fragment, said)
+        # The sample looks as the edges do.
+        stroke = "all => [...new Set(all.map(e => getComputedStyle(e).strokeDasharray))]"
+        of_edges = one.page.eval_on_selector_all("#picture .edge .line", stroke)
+        assert one.page.eval_on_selector_all(".legend .edge .line", stroke) == of_edges
 
 
 # --- evidence --------------------------------------------------------------------------------------------
