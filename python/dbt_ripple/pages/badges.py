@@ -18,6 +18,7 @@ from dbt_ripple.governance.figure_thresholds import RedBelow
 from dbt_ripple.pages.health import Health, share
 from dbt_ripple.pages.project_document import DescribedNode
 from dbt_ripple.rendering.escaping import shortened
+from dbt_ripple.rendering.output import percent
 
 Figure = Literal["coverage", "certified", "slo"]
 
@@ -70,14 +71,9 @@ def _width(text: str) -> int:
     return sum(4 if char in _NARROW else 7 for char in text)
 
 
-def percent(value: float | None) -> str:
-    """A share in whole percent; what is not all of it is never called 100 %.
-
-    Example:
-        >>> percent(0.999), percent(1.0), percent(None)
-        ('99 %', '100 %', 'unknown')
-    """
-    return "unknown" if value is None else f"{int(value * 100 + 1e-9)} %"
+def percent_or_unknown(value: float | None) -> str:
+    """A share as everywhere, or that it is not known."""
+    return "unknown" if value is None else percent(value)
 
 
 def badges_of_health(health: Health, red_below: RedBelow) -> list[Badge]:
@@ -107,14 +103,14 @@ def badges_of_node(node: DescribedNode, red_below: RedBelow) -> list[Badge]:
 
 
 def _badge(figure: Figure, value: float | None, least: float) -> Badge:
-    return Badge(figure, value, percent(value), value is not None and value < least)
+    return Badge(figure, value, percent_or_unknown(value), value is not None and value < least)
 
 
 def file_name(of: str, badge: Badge) -> str:
     """The file of a badge, whatever its owner is called; two owners never share one.
 
     Example:
-        >>> file_name("model.shop.orders", Badge("slo", 1.0, "100 %", False))
+        >>> file_name("model.shop.orders", Badge("slo", 1.0, "100%", False))
         'model.shop.orders.slo.svg'
     """
     name = of

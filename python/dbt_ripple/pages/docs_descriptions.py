@@ -14,8 +14,8 @@ from typing import Final
 from dbt_ripple.governance.figure_thresholds import RedBelow
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex, reach
-from dbt_ripple.pages.badges import Badge, badges_of_health, badges_of_node, percent
-from dbt_ripple.pages.docs_markdown import cell, link, sql, text
+from dbt_ripple.pages.badges import Badge, badges_of_health, badges_of_node, percent_or_unknown
+from dbt_ripple.pages.docs_markdown import cell, link, referenced, sql, text
 from dbt_ripple.pages.health import Health
 from dbt_ripple.pages.project_document import (
     ContractVersion,
@@ -41,13 +41,11 @@ class Descriptions:
     Args:
         document: of the project.
         red_below: what the project asks of the figures.
-        pictures: whether badges are pictures, or text.
     """
 
-    def __init__(self, document: ProjectDocument, red_below: RedBelow, pictures: bool) -> None:
+    def __init__(self, document: ProjectDocument, red_below: RedBelow) -> None:
         self._document = document
         self._red_below = red_below
-        self._pictures = pictures
         self._consumers: dict[str, list[str]] = {}
         parents = {unique_id: node.parents for unique_id, node in document.nodes.items()}
         for unique_id, node in document.nodes.items():
@@ -97,7 +95,7 @@ class Descriptions:
             return written
         # The table of columns shows the beginning in one line: with nothing written, words.
         first = written.rstrip() or self._in_short(node, column)
-        return "\n".join([first, "", *(f"- {line}" for line in lines)])
+        return f"{first}\n\n{referenced(_items(lines), first)}"
 
     def _in_short(self, node: DescribedNode, column: DescribedColumn) -> str:
         into = self._document.links_into.get((node.unique_id, column.name), [])
@@ -113,18 +111,18 @@ class Descriptions:
     def _column_lines(self, node: DescribedNode, column: DescribedColumn) -> Iterator[str]:
         vertex = (node.unique_id, column.name)
         if into := self._document.links_into.get(vertex):
-            yield f"**Comes from:** {self._links(into, 'parent')}"
+            yield f"Comes from: {self._links(into, 'parent')}"
         if column.expression:
-            yield f"**Computed as:** {sql(column.expression)}"
+            yield f"Computed as: {sql(column.expression)}"
         if out := self._document.links_out_of.get(vertex):
-            yield f"**Feeds:** {self._links(out, 'child')}"
+            yield f"Feeds: {self._links(out, 'child')}"
         if column.pii:
-            yield f"**Personal data:** {self._pii(column)}"
+            yield f"Personal data: {self._pii(column)}"
         if column.tests:
-            yield f"**Tests:** {self._tests(column.tests)}"
+            yield f"Tests: {self._tests(column.tests)}"
         if into or out or column.blast_radius:
             below = count(column.blast_radius, "node") if column.blast_radius else "nothing is"
-            yield f"**Blast radius:** {below} below"
+            yield f"Blast radius: {below} below"
 
     def _pii(self, column: DescribedColumn) -> str:
         pii = column.pii
@@ -144,17 +142,18 @@ class Descriptions:
     def of_node(self, node: DescribedNode, written: str) -> str:
         """The description of a node: what the project wrote, and below it what is known."""
         # A list ends, and a block of code may not, where the project's own text does.
-        parts = [_closed(written.rstrip())] if written.strip() else []
-        parts.append(f"#### {HEADING}")
+        first = _closed(written.rstrip()) if written.strip() else ""
+        # The site's search shows this raw: words, and no pictures or tables.
+        begin = HEADING
         if node.resource_type not in _CONSUMERS:
-            parts.append(self.badges(node.unique_id, badges_of_node(node, self._red_below)))
-        parts.append(_table(self._node_rows(node)))
-        return "\n\n".join(part for part in parts if part)
+            badges = badges_of_node(node, self._red_below)
+            begin += f": {', '.join(map(_badge_text, badges))}"
+        lines = [f"{name}: {value}" for name, value in self._node_rows(node)]
+        own = "\n\n".join(part for part in (f"{begin}.", _items(lines)) if part)
+        return "\n\n".join(part for part in (first, referenced(own, first)) if part)
 
     def badges(self, whose: str, badges: Sequence[Badge]) -> str:
-        """Badges in one line: pictures with their text, or the text."""
-        if not self._pictures:
-            return " · ".join(_badge_text(badge) for badge in badges)
+        """Badges as pictures with their text, in one line."""
         from dbt_ripple.pages.badges import file_name
 
         return " ".join(
@@ -263,7 +262,7 @@ class Descriptions:
         parts = [
             f"# {HEADING} of {text(document.name)}",
             self.badges(PROJECT, badges_of_health(health, self._red_below)),
-            _table(_health_rows(health), ("Figure", "Now")),
+            _rows(["Figure", "Now"], [list(row) for row in _health_rows(health)]),
         ]
         if document.domains:
             rows = [
@@ -346,11 +345,8 @@ def _closed(written: str) -> str:
     return written
 
 
-def _table(
-    rows: Iterable[tuple[str, str]], header: tuple[str, str] = ("What", "Known of it")
-) -> str:
-    listed = [list(row) for row in rows]
-    return _rows(list(header), listed) if listed else ""
+def _items(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _rows(header: list[str], rows: list[list[str]]) -> str:
@@ -415,27 +411,36 @@ def _utc(at: datetime) -> datetime:
 
 
 def _badge_text(badge: Badge) -> str:
-    return f"{badge.figure} **{text(badge.text)}**{' (too low)' if badge.is_bad else ''}"
+    return f"{badge.figure} {text(badge.text)}{' (too low)' if badge.is_bad else ''}"
 
 
 def _health_rows(health: Health) -> Iterator[tuple[str, str]]:
     yield (
         "Node coverage",
-        f"{percent(health.node_coverage)} ({health.covered_nodes} of {health.nodes} nodes with a query)",
+        f"{percent_or_unknown(health.node_coverage)} ({health.covered_nodes} of {health.nodes} nodes with a query)",
     )
     if health.tier1_nodes:
         nodes = f"{health.covered_tier1_nodes} of {health.tier1_nodes}"
-        yield "Tier-1 node coverage", f"{percent(health.tier1_node_coverage)} ({nodes} models)"
+        yield (
+            "Tier-1 node coverage",
+            f"{percent_or_unknown(health.tier1_node_coverage)} ({nodes} models)",
+        )
         columns = f"{health.covered_tier1_columns} of {health.tier1_columns}"
-        yield "Tier-1 column coverage", f"{percent(health.tier1_column_coverage)} ({columns})"
+        yield (
+            "Tier-1 column coverage",
+            f"{percent_or_unknown(health.tier1_column_coverage)} ({columns})",
+        )
     yield "Relations whose readers are not all known", f"{health.unknown_downstreams}"
     if health.certified_nodes:
         whole = f"{health.complete_nodes} of {health.certified_nodes} certified nodes"
-        yield "Certified path integrity", f"{percent(health.certified_path_integrity)} ({whole})"
+        yield (
+            "Certified path integrity",
+            f"{percent_or_unknown(health.certified_path_integrity)} ({whole})",
+        )
     slos = health.slos
     if slos.met + slos.violated + slos.unknown:
         unknown = f", {slos.unknown} unknown" if slos.unknown else ""
         yield (
             "Service levels met",
-            f"{percent(slos.share)} ({slos.met} of {slos.met + slos.violated}{unknown})",
+            f"{percent_or_unknown(slos.share)} ({slos.met} of {slos.met + slos.violated}{unknown})",
         )

@@ -4,7 +4,8 @@ The site renders descriptions with an old version of marked, which escapes HTML.
 
 * cut at any place and as HTML, among the results of its search: so nothing written here may be markup to a
   browser, in code neither;
-* raw, in one line, in its table of columns: so what need not be escaped is not.
+* raw, in one line, in its table of columns and among the results of its search: so what need not be
+  escaped is not, and where links lead is told behind the text (`referenced`).
 """
 
 from __future__ import annotations
@@ -73,6 +74,45 @@ def link(label: str, unique_id: str, resource_type: str, section: str = "") -> s
         return text(label)
     path = quote(unique_id, safe="")
     return f"[{text(label)}](#!/{resource_type}/{path}{'#' if section else ''}{section})"
+
+
+def referenced(markdown: str, before: str) -> str:
+    """Markdown of this module with the targets of its links behind it, so that its words read as they are.
+
+    Args:
+        markdown: made of `text`, `sql` and `link`.
+        before: what somebody wrote and stands before it; what is in brackets there stays as it is.
+
+    Example:
+        >>> print(referenced("From [a](#!/model/p.a) and [b](#!/model/p.b).", "see [b]"))
+        From [a] and [b][ripple-2].
+        <BLANKLINE>
+        [a]: #!/model/p.a
+        [ripple-2]: #!/model/p.b
+    """
+    keys: dict[tuple[str, str], str] = {}
+    taken = before.lower()
+
+    def short(found: re.Match[str]) -> str:
+        label, target = found["label"], found["target"]
+        if label is None:
+            return found[0]  # code
+        key = keys.get((label, target))
+        if key is None:
+            free = f"[{label}]".lower() not in taken and label.lower() not in map(
+                str.lower, keys.values()
+            )
+            key = keys[label, target] = label if free else f"ripple-{len(keys) + 1}"
+        return f"[{label}]" if key == label else f"[{label}][{key}]"
+
+    said = _CODE_OR_LINK.sub(short, markdown)
+    if not keys:
+        return said
+    # A label alone is a link only where no bracket or parenthesis follows it.
+    return "\n".join([said, "", *(f"[{key}]: {target}" for (_, target), key in keys.items())])
+
+
+_CODE_OR_LINK: Final = re.compile(r"`[^`]*`|\[(?P<label>[^\[\]]+)\]\((?P<target>#!/[^()\s]*)\)")
 
 
 def cell(markdown: str) -> str:

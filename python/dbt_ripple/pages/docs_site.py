@@ -166,7 +166,7 @@ def _enrich(
     document: ProjectDocument,
     red_below: RedBelow,
 ) -> None:
-    descriptions = Descriptions(document, red_below, pictures=True)
+    descriptions = Descriptions(document, red_below)
     manifest["metadata"][MARK] = {"version": __version__}
     spelled = {
         unique_id: {str(name).lower(): str(name) for name in relation.get("columns") or ()}

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -27,6 +29,18 @@ if TYPE_CHECKING:
     from dbt_ripple.openlineage.facets import ProjectFacets
 
 EVENTS: Final = "openlineage.ndjson"
+NEAREST: Final = 30
+"""Nodes of a side, and tests, that the page lists; the rest is in evidence.json, which it says."""
+
+_DRAWN: Final = 24
+_STEPS_DRAWN: Final = 2
+"""What the picture on the page shows: nodes of a side, and how far away; lineage.svg has all."""
+
+_ROWS_DRAWN: Final = 12
+_WITH_COLUMNS: Final = 12
+MOST_COLUMNS: Final = 60
+"""Columns of a node that the page lists."""
+
 _PASSED: Final = ("pass", "success")
 _FAILED: Final = ("fail", "error", "runtime error")
 _HOLD_DATA: Final = frozenset({"source", "seed"})
@@ -70,11 +84,11 @@ def files_of(
         for node in evidence.nodes
         if node.definition is not None
     }
-    picture = picture_of(evidence, lineage)
+    near = _near(evidence)
     files = {
-        "index.html": page_of(evidence, picture, texts),
+        "index.html": page_of(evidence, picture_of(near, lineage), len(near.nodes), texts),
         "evidence.json": json_text({"schema_version": SCHEMA_VERSION, **plain(evidence)}) + "\n",
-        "lineage.svg": picture,
+        "lineage.svg": picture_of(evidence, lineage),
         **{
             node.definition: texts[node.unique_id]
             for node in evidence.nodes
@@ -86,14 +100,26 @@ def files_of(
     return {name: text.encode("utf-8", "backslashreplace") for name, text in files.items()}
 
 
+def _near(evidence: EvidenceDocument) -> EvidenceDocument:
+    """The same with the nodes that a picture on a page has room for: the nearest of both sides."""
+    sides: dict[str, list[EvidenceNode]] = {"upstream": [], "downstream": []}
+    for node in evidence.nodes[1:]:
+        if node.depth <= _STEPS_DRAWN:
+            sides[node.side].append(node)
+    nodes = [evidence.nodes[0], *(node for side in sides.values() for node in side[:_DRAWN])]
+    return structs.replace(evidence, nodes=nodes)
+
+
 def picture_of(evidence: EvidenceDocument, lineage: Lineage) -> str:
     """The lineage as SVG: nodes, and of a column's evidence the columns that belong to it."""
     by_column = lineage.columns is not None
+    drawn = {node.unique_id for node in evidence.nodes}
+    rows = {node.unique_id: _rows_of(node, lineage) if by_column else () for node in evidence.nodes}
     boxes = [
         Box(
             node.unique_id,
             node.name,
-            " ".join(filter(None, (node.asset_type, node.owner and f"· {node.owner}"))),
+            " · ".join(filter(None, (node.resource_type.replace("_", " "), node.owner))),
             "root"
             if node.side == "root"
             else "reader"
@@ -101,13 +127,16 @@ def picture_of(evidence: EvidenceDocument, lineage: Lineage) -> str:
             else "source"
             if node.resource_type in _HOLD_DATA
             else "model",
-            rows=_rows_of(node, lineage) if by_column else (),
+            rows=rows[node.unique_id][:_ROWS_DRAWN],
+            more=max(len(rows[node.unique_id]) - _ROWS_DRAWN, 0),
             warning=node.status in ("opaque", "broken"),
         )
         for node in evidence.nodes
     ]
     arrows: dict[tuple[str, ...], Arrow] = {}
     for link in lineage.links:
+        if not {link.parent_id, link.child_id} <= drawn:
+            continue
         flow: Flow = "possible" if link.may_read else "value" if link.is_value else "rows"
         start, end = (link.parent_column, link.child_column) if by_column else (None, None)
         key = (link.parent_id, link.child_id, start or "", end or "")
@@ -141,13 +170,36 @@ def _rows_of(node: EvidenceNode, lineage: Lineage) -> tuple[str, ...]:
     return (*((_ROWS_SHOWN,) if ROWS in part else ()), *named, *others)
 
 
-def page_of(evidence: EvidenceDocument, picture: str, texts: Mapping[str, str]) -> str:
-    """The page, which needs no other file to be read."""
+def page_of(evidence: EvidenceDocument, picture: str, drawn: int, texts: Mapping[str, str]) -> str:
+    """The page, which needs no other file to be read: the subject, and what is nearest to it.
+
+    What it leaves out is in other files of the pack, and it says how much that is and where.
+
+    Args:
+        evidence: its document.
+        picture: SVG.
+        drawn: how many nodes it has.
+        texts: the definitions, by unique_id.
+    """
     from markupsafe import Markup
 
     root = evidence.nodes[0]
     upstream = [node for node in evidence.nodes if node.side == "upstream"]
+    downstream = [node for node in evidence.nodes if node.side == "downstream"]
+    # Where the data comes from is farthest away, and matters.
+    holding = [node for node in upstream[NEAREST:] if node.resource_type in _HOLD_DATA][:NEAREST]
+    listed = [root, *upstream[:NEAREST], *holding]
+    with_columns = [
+        node
+        for node in ([root, *upstream] if evidence.column else [root])
+        if node.columns or node.rows_come_from
+    ][:_WITH_COLUMNS]
     status = {test.unique_id: test.status for test in evidence.tests}
+    # What did not pass first, and of these the subject's own.
+    own = set(root.tests)
+    tests = sorted(
+        evidence.tests, key=lambda test: (test.status in _PASSED, test.unique_id not in own)
+    )
     counts = {
         "passed": sum(s in _PASSED for s in status.values()),
         "failed": sum(s in _FAILED for s in status.values()),
@@ -160,7 +212,13 @@ def page_of(evidence: EvidenceDocument, picture: str, texts: Mapping[str, str]) 
             "evidence": evidence,
             "root": root,
             "upstream": upstream,
-            "downstream": [node for node in evidence.nodes if node.side == "downstream"],
+            "downstream": downstream,
+            "listed": listed,
+            "readers": downstream[:NEAREST],
+            "with_columns": with_columns,
+            "most_columns": MOST_COLUMNS,
+            "tests": tests[:NEAREST],
+            "drawn": drawn,
             "unseen": sum(node.status in ("opaque", "broken") for node in upstream),
             "counts": counts,
             "passed_of": {
@@ -174,7 +232,9 @@ def page_of(evidence: EvidenceDocument, picture: str, texts: Mapping[str, str]) 
                 for one in node.contract_versions
             ],
             "has_states": any(one.state is not None for one in evidence.artifacts),
-            "anchors": {node.unique_id: f"n{i}" for i, node in enumerate(evidence.nodes)},
+            "anchors": {
+                node.unique_id: f"n{i}" for i, node in enumerate([*listed, *downstream[:NEAREST]])
+            },
             "names": {node.unique_id: node.name for node in evidence.nodes},
             "texts": texts,
             "picture": Markup(picture),

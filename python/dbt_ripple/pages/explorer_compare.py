@@ -136,9 +136,11 @@ def compared(
     for state in result.states.values():
         result.counts[state.state] = result.counts.get(state.state, 0) + 1
     result.counts |= {
-        "tests_to_run": len(selection.tests) + len(selection.unit_tests),
-        "tests_proven": len(selection.proven),
-        "tests_blocked": len(selection.blocked),
+        # As `select` counts them: data tests, and beside them unit tests.
+        "tests_to_run": selection.counts.impacted_tests,
+        "unit_tests_to_run": len(selection.unit_tests),
+        "tests_proven": selection.counts.proven_tests,
+        "tests_blocked": selection.counts.blocked_tests,
         "tests": selection.counts.all_tests,
     }
     return result

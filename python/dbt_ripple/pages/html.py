@@ -7,6 +7,7 @@ and requests (its Content Security Policy).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -44,7 +45,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"moment": moment, "lines": _lines, "share": percent}
+    environment.filters |= {"moment": moment, "lines": _lines, "name": _name}
     return environment
 
 
@@ -67,6 +68,13 @@ def _lines(text: str) -> Markup:
     )
 
 
+def _name(text: str) -> Markup:
+    """A name that is broken, where it has to be, behind an underscore or a dot."""
+    from markupsafe import Markup
+
+    return Markup("<wbr>").join(re.findall(r"[^_.]*[_.]+|[^_.]+", shown(text)))
+
+
 def moment(at: datetime | None) -> str:
     """A time in UTC, to the second; nothing for None.
 
@@ -75,17 +83,3 @@ def moment(at: datetime | None) -> str:
         '2026-01-02 03:04:05 UTC'
     """
     return as_utc(at).strftime("%Y-%m-%d %H:%M:%S UTC") if at is not None else ""
-
-
-def percent(value: float | None) -> str:
-    """A share in per cent; `not known` for None. Only what is all is called 100 %.
-
-    Example:
-        >>> percent(0.5), percent(1), percent(0.9999), percent(None)
-        ('50.0 %', '100 %', '99.9 %', 'not known')
-    """
-    if value is None:
-        return "not known"
-    if value >= 1:
-        return "100 %"
-    return f"{int(value * 1000) / 10:.1f} %"

@@ -2,13 +2,14 @@
 
 Boxes are nodes, by layer from left to right; where columns are asked for, each box lists its own, and
 arrows go from column to column. It is drawn for light and dark, and light on paper. Names are text
-whatever is in them: what is not seen is written out, long names are cut, and the whole name is the title
-that a browser shows.
+whatever is in them: what is not seen is written out, long names are in several lines, what is longer than
+these is cut, and the whole name is the title that a browser shows.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -17,18 +18,26 @@ from xml.sax.saxutils import escape, quoteattr
 from dbt_ripple.pages.layered_layout import Layout, Point, layout
 from dbt_ripple.rendering.escaping import columns as columns_wide
 from dbt_ripple.rendering.escaping import shown
+from dbt_ripple.rendering.output import count
 
 Flow = Literal["value", "rows", "possible"]
 """What an arrow says: a value goes along, it only decides about rows or values, or it may be read."""
 
-_WIDTH: Final = 220.0
+_WIDTH: Final = 230.0
 _BETWEEN_LAYERS: Final = 70.0
 _BETWEEN_BOXES: Final = 16.0
 _HEAD: Final = 40.0
 _ROW: Final = 18.0
 _MARGIN: Final = 12.0
-_LONGEST_NAME: Final = 29
-_LONGEST_SMALL: Final = 34
+_LINE: Final = 16.0
+_ROOM: Final = _WIDTH - 20
+"""For a text in a box, in pixels."""
+
+_NAME_LETTER: Final = 9.2
+_SMALL_LETTER: Final = 7.2
+"""How wide a letter is in the widest of the fonts that browsers take for these, in pixels."""
+
+_MOST_LINES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,7 @@ class Box:
         title: its name, and ``subtitle`` what it is.
         kind: root, source, model or reader: how it is coloured.
         rows: its columns, in order; empty where none are drawn.
+        more: how many rows are left out.
         warning: whether something about it is not known, or wrong: its border is dashed.
     """
 
@@ -48,6 +58,12 @@ class Box:
     kind: Literal["root", "source", "model", "reader"]
     rows: tuple[str, ...] = ()
     warning: bool = False
+    more: int = 0
+
+    @property
+    def head(self) -> float:
+        """How high it is above its rows."""
+        return _HEAD + _LINE * (len(_lines(self.title)) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +125,8 @@ def draw(boxes: Sequence[Box], arrows: Iterable[Arrow], title: str) -> str:
 
 
 def _height(box: Box) -> float:
-    return _HEAD + _ROW * len(box.rows) + (6.0 if box.rows else 0.0)
+    rows = len(box.rows) + bool(box.more)
+    return box.head + _ROW * rows + (6.0 if rows else 0.0)
 
 
 def _box(box: Box, at: Point) -> Iterable[str]:
@@ -117,19 +134,25 @@ def _box(box: Box, at: Point) -> Iterable[str]:
     yield f'<g class="node {box.kind}{warning}" transform="translate({at.x:g} {at.y:g})">'
     yield f"<title>{_text(f'{box.title} ({box.subtitle})')}</title>"
     yield f'<rect width="{_WIDTH:g}" height="{_height(box):g}" rx="5"/>'
-    yield f'<text class="name" x="10" y="17">{_cut(box.title, _LONGEST_NAME)}</text>'
-    yield f'<text class="what" x="10" y="32">{_cut(box.subtitle, _LONGEST_SMALL)}</text>'
+    for number, line in enumerate(_lines(box.title)):
+        yield f'<text class="name" x="10" y="{17 + _LINE * number:g}">{escape(line)}</text>'
+    small = int(_ROOM / _SMALL_LETTER)
+    yield f'<text class="what" x="10" y="{box.head - 8:g}">{escape(_cut(box.subtitle, small))}</text>'
     for number, row in enumerate(box.rows):
-        y = _HEAD + _ROW * number + 12
-        yield f'<text class="column" x="14" y="{y:g}"><title>{_text(row)}</title>{_cut(row, _LONGEST_SMALL)}</text>'
+        y = box.head + _ROW * number + 12
+        cut = escape(_cut(row, small))
+        yield f'<text class="column" x="14" y="{y:g}"><title>{_text(row)}</title>{cut}</text>'
+    if box.more:
+        y = box.head + _ROW * len(box.rows) + 12
+        yield f'<text class="what" x="14" y="{y:g}">and {count(box.more, "more column")}</text>'
     yield "</g>"
 
 
 def _port(box: Box, at: Point, row: str | None, *, right: bool) -> Point:
     """Where an arrow leaves a box or comes in."""
-    y = _HEAD / 2
+    y = box.head / 2
     if row is not None and row in box.rows:
-        y = _HEAD + _ROW * box.rows.index(row) + 8
+        y = box.head + _ROW * box.rows.index(row) + 8
     return Point(at.x + (_WIDTH if right else 0.0), at.y + y)
 
 
@@ -167,16 +190,36 @@ def _attribute(text: str) -> str:
 
 
 def _cut(text: str, longest: int) -> str:
-    """A name that fits, as text of XML."""
+    """A name of so many letters at most."""
     whole = shown(text)
     if columns_wide(whole) <= longest:
-        return escape(whole)
+        return whole
     kept = ""
     for char in whole:
         if columns_wide(kept + char) >= longest:
             break
         kept += char
-    return escape(f"{kept}…")
+    return f"{kept}…"
+
+
+def _lines(title: str) -> list[str]:
+    """A name in lines that fit, broken behind what joins its words.
+
+    Example:
+        >>> _lines("stg_shopify__abandoned_checkout_discount_code")
+        ['stg_shopify__', 'abandoned_checkout_', 'discount_code']
+    """
+    longest = int(_ROOM / _NAME_LETTER)
+    lines = [""]
+    parts = re.findall(r"[^_./ -]*[_./ -]+|[^_./ -]+", shown(title))
+    for number, part in enumerate(parts):
+        if lines[-1] and columns_wide(lines[-1] + part) > longest:
+            if len(lines) == _MOST_LINES:
+                lines[-1] += "".join(parts[number:])
+                break
+            lines.append("")
+        lines[-1] += part
+    return [_cut(line, longest) for line in lines]
 
 
 _STYLE: Final = (

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from dbt_ripple.pages.html import page, percent
+from dbt_ripple.pages.html import page
 from dbt_ripple.pages.trend_svg import sparkline, trend
 from dbt_ripple.rendering.escaping import code, prose
+from dbt_ripple.rendering.output import percent
 from dbt_ripple.rendering.page_documents import DomainWeek, ReportDocument, WeekFigures
 
 NOT_KNOWN: Final = "not known"
+TREND: Final = 3
+"""Weeks from which on a figure is drawn: fewer are no trend, and a table says more of them."""
 
 
 def mondays(last: date, weeks: int) -> list[date]:
@@ -257,16 +260,20 @@ def html(report: ReportDocument) -> str:
 
     all_series = series_of(report)
     weeks = labels(report)
+    known = [one for one in all_series if any(value is not None for value in one.values)]
     return page(
         "report.html.jinja",
         {
             "title": title_of(report),
             "source": source_of(report),
             "report": report,
-            "series": [
-                (one, Markup(trend(one.title, weeks, one.values, one.spelled, one.top)))
-                for one in all_series
-            ],
+            "series": known,
+            "unknown": [one.title for one in all_series if one not in known],
+            "trends": [
+                Markup(trend(one.title, weeks, one.values, one.spelled, one.top)) for one in known
+            ]
+            if len(weeks) >= TREND
+            else [],
             "weeks": weeks,
             "domain_columns": DOMAIN_COLUMNS,
             "domains": domains_of(report),
@@ -277,15 +284,19 @@ def html(report: ReportDocument) -> str:
 def markdown(report: ReportDocument) -> Iterator[str]:
     """The report in Markdown, line by line."""
     weeks = labels(report)
+    has_trend, has_whole = len(weeks) >= TREND, len(weeks) > 1
     yield f"## {prose(title_of(report))}"
     yield ""
-    yield f"Computed of {source_of(report)}. Weeks begin on the day that is named; `·` is a week of which a figure is not known."
+    gap = "; `·` is a week of which a figure is not known" if has_trend else ""
+    yield f"Computed of {source_of(report)}. Weeks begin on the day that is named{gap}."
     yield ""
-    yield f"| figure | all weeks | trend | {' | '.join(weeks)} |"
-    yield f"| --- | ---: | --- |{' ---: |' * len(weeks)}"
+    yield f"| figure |{' all weeks |' * has_whole}{' trend |' * has_trend} {' | '.join(weeks)} |"
+    yield f"| --- |{' ---: |' * has_whole}{' --- |' * has_trend}{' ---: |' * len(weeks)}"
     for one in series_of(report):
-        cells = " | ".join(one.as_text(value) for value in one.values)
-        yield f"| {one.title} | {one.as_text(one.whole)} | {sparkline(one.values, one.top)} | {cells} |"
+        cells = [one.as_text(value) for value in one.values]
+        cells[:0] = [sparkline(one.values, one.top)] * has_trend
+        cells[:0] = [one.as_text(one.whole)] * has_whole
+        yield f"| {one.title} | {' | '.join(cells)} |"
     if report.domains:
         yield ""
         yield f"| domain | {' | '.join(name.lower() for name in DOMAIN_COLUMNS)} |"
@@ -305,8 +316,10 @@ def text(report: ReportDocument) -> Iterator[str]:
     all_series = series_of(report)
     yield title_of(report)
     width = max(len(one.title) for one in all_series)
+    has_trend = len(report.weeks) >= TREND
     for one in all_series:
-        yield f"  {one.title:<{width}}  {sparkline(one.values, one.top)}  {one.as_text(one.whole)}"
+        drawn = f"{sparkline(one.values, one.top)}  " * has_trend
+        yield f"  {one.title:<{width}}  {drawn}{one.as_text(one.whole)}"
     for domain, cells in domains_of(report):
         figures = ", ".join(
             f"{name.lower()} {cell}" for name, cell in zip(DOMAIN_COLUMNS, cells, strict=True)

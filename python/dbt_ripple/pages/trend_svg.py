@@ -8,9 +8,9 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 _WIDTH: Final = 300.0
-_HEIGHT: Final = 84.0
+_HEIGHT: Final = 74.0
 _LEFT: Final = 12.0
-_TOP: Final = 18.0
+_TOP: Final = 8.0
 _BOTTOM: Final = 18.0
 _BARS: Final = "▁▂▃▄▅▆▇█"
 GAP: Final = "·"
@@ -73,16 +73,7 @@ def trend(
             lines.append(
                 f'<circle class="point" cx="{point[0]:g}" cy="{point[1]:g}" r="3"><title>{about}</title></circle>'
             )
-    last = next((i for i in range(len(values) - 1, -1, -1) if points[i] is not None), None)
-    if last is not None and (point := points[last]) is not None:
-        value = values[last]
-        assert value is not None
-        anchor = "end" if point[0] > _WIDTH / 2 else "start"
-        lines.append(
-            f'<text class="value" x="{point[0]:g}" y="{max(point[1] - 6, 11):g}" text-anchor="{anchor}">'
-            f"{escape(spelled(value))}</text>"
-        )
-    else:
+    if not numbers:
         lines.append(f'<text class="none" x="{_LEFT:g}" y="{_HEIGHT / 2:g}">not known</text>')
     if weeks:
         below = _HEIGHT - 5
@@ -118,10 +109,9 @@ def sparkline(values: Sequence[float | None], top: float | None = None) -> str:
 
 
 _STYLE: Final = (
-    ".trend{--line:#0b4ea2;--text:#16191d;--small:#4b5563;--ground:#8b93a0;font-family:system-ui,sans-serif;max-width:100%}"
-    "@media screen and (prefers-color-scheme:dark){.trend{--line:#8ab8ff;--text:#e8eaed;--small:#b6bcc6;--ground:#7b8492}}"
+    ".trend{--line:#0b4ea2;--small:#4b5563;--ground:#8b93a0;font-family:system-ui,sans-serif;max-width:100%}"
+    "@media screen and (prefers-color-scheme:dark){.trend{--line:#8ab8ff;--small:#b6bcc6;--ground:#7b8492}}"
     ".trend .line{stroke:var(--line);stroke-width:2;fill:none}.trend .point{fill:var(--line)}"
     ".trend .ground{stroke:var(--ground);stroke-width:1}"
-    ".trend .value{font-size:13px;font-weight:600;fill:var(--text)}"
     ".trend .week,.trend .none{font-size:11px;fill:var(--small)}"
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_ripple.reasons import COLUMNS_UNKNOWN, Code
 from dbt_ripple.rendering.escaping import code, prose, styled
-from dbt_ripple.rendering.output import as_document, count
+from dbt_ripple.rendering.output import as_document, count, percent
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.analysis_coverage import AnalysisCoverage, UnanalysedNode
@@ -46,7 +46,7 @@ def _as_broken(item: UnanalysedNode) -> UnanalysedNode:
 
 
 def _facts(summary: AnalysisCoverage) -> list[tuple[str, str]]:
-    share = f" ({summary.analysed / summary.models:.0%})" if summary.models else ""
+    share = f" ({percent(summary.analysed / summary.models)})" if summary.models else ""
     indirect = summary.edges - summary.value_edges
     stages = ", ".join(f"{stage} {summary.seconds[stage]:.1f}" for stage in summary.seconds)
     return [

@@ -131,6 +131,16 @@ def as_json(value: Any) -> list[str]:
     return escaping.json_text(value).split("\n")
 
 
+def percent(share: float) -> str:
+    """A share from 0 to 1 in whole percent, rounded down: what is not all of it is never called 100%.
+
+    Example:
+        >>> percent(0.999), percent(0.29), percent(1.0)
+        ('99%', '29%', '100%')
+    """
+    return f"{int(share * 100 + 1e-9)}%"
+
+
 def count(number: int, noun: str) -> str:
     """A number with its noun.
 

@@ -92,6 +92,22 @@ export class Project {
     return this.compare?.states.get(node);
   }
 
+  /** How many nodes are on the longest way to each node from one that reads nothing. */
+  depths() {
+    if (this.depthOf) return this.depthOf;
+    this.depthOf = new Int32Array(this.nodes.length);
+    const waiting = this.parents.map((parents) => parents.length);
+    // What reads itself over others never gets ready: it stays where it is.
+    const ready = this.nodes.map((node) => node.index).filter((node) => !waiting[node]);
+    for (const node of ready) {
+      for (const child of this.children[node]) {
+        this.depthOf[child] = Math.max(this.depthOf[child], this.depthOf[node] + 1);
+        if (--waiting[child] === 0) ready.push(child);
+      }
+    }
+    return this.depthOf;
+  }
+
   nodeOf(vertex) {
     return vertex < this.columnCount ? this.nodeOfColumn[vertex] : vertex - this.columnCount;
   }

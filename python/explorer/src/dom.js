@@ -17,7 +17,10 @@ export function replace(element, ...children) {
   element.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
 }
 
-/** A name that cannot turn the text around it. */
+const LONGEST_NAME = 200;
+
+/** A name that cannot turn the text around it, and is broken, where it has to be, between its words. */
 export function bdi(text) {
-  return h("bdi", {}, text);
+  if (typeof text !== "string" || text.length > LONGEST_NAME) return h("bdi", {}, text);
+  return h("bdi", {}, text.split(/(?<=[_./])(?=[^_./])/).flatMap((part, i) => (i ? [h("wbr"), part] : [part])));
 }

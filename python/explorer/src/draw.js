@@ -2,14 +2,26 @@
 
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
-import { HEAD, ROW, WIDTH, layOut } from "./layout.js";
-import { count, fitted, shown } from "./text.js";
+import { breakNames, drawGroup, groupLabel, keysOfGroup, measureGroup } from "./draw_groups.js";
+import { ROW, layOut, stack } from "./layout.js";
+import { NAME, SMALL, fittingMarks, put } from "./svg.js";
+import { count, fitted, inLines, shown, widthOf } from "./text.js";
 import { hidesColumns } from "./view.js";
 import { stateWord, statusWord, typeWord } from "./words.js";
 
-const FONT = "13px system-ui, sans-serif";
-const SMALL = "11px system-ui, sans-serif";
-const MONO = "12px ui-monospace, monospace";
+const MONO = '12px ui-monospace, "SF Mono", "DejaVu Sans Mono", monospace';
+const HEAD = 44;
+const NAME_LINE = 16;
+/** What stands beside a name in the head of a box: margins, and the button for its columns. */
+const BESIDE = 52;
+const NARROWEST = 190;
+const WIDEST = 330;
+const WIDEST_GROUP = 340;
+/** In a change, which should be in sight whole, longer names are in several lines. */
+const WIDEST_NAME_OF_CHANGE = 230;
+/** The smallest scale at which names are read. */
+const READABLE = 0.55;
+const MOST_BELOW_EACH_OTHER = 12;
 
 export class Picture {
   /**
@@ -24,7 +36,7 @@ export class Picture {
     this.view = null;
     this.zoom = zoom()
       .scaleExtent([0.05, 4])
-      .filter((event) => !event.button && (event.type !== "wheel" || !event.shiftKey))
+      .filter((event) => !event.button && !(event.type === "wheel" && event.shiftKey) && !(this.view && this.isPage()))
       .on("zoom", (event) => this.scene.attr("transform", event.transform));
     this.svg.call(this.zoom).on("dblclick.zoom", null);
     svgElement.addEventListener("keydown", (event) => this.#key(event));
@@ -37,21 +49,61 @@ export class Picture {
       ? document.activeElement.dataset.key
       : null;
     this.view = view;
-    this.size = layOut(view);
+    this.size = this.#layOut(view);
+    this.svg.node().parentElement.style.height = this.isPage() ? `${Math.ceil(this.size.height * this.#wholeScale(this.size))}px` : "";
     this.scene.selectAll("*").remove();
     this.svg.attr("aria-label", label);
     this.#edges(this.scene.append("g").attr("class", "edges"));
     const boxes = this.scene.append("g").attr("class", "boxes");
-    for (const box of view.boxes) this.#box(boxes, box);
-    this.#rove(held ?? `n${view.boxes[0]?.node}`, held !== null);
+    for (const box of view.boxes) {
+      if (view.mode === "groups") this.#group(boxes, box);
+      else this.#box(boxes, box);
+    }
+    this.#rove(held ?? keysOf(view.boxes[0])[0], held !== null);
   }
 
-  /** The whole in sight, or what of it is around the selection if that would be too small to read. */
-  fit(node) {
+  /** Whether the window is so narrow that the boxes of a whole picture stand below each other. */
+  get isNarrow() {
+    return matchMedia("(max-width: 820px)").matches;
+  }
+
+  /** Whether the names of a view can be read when all of it is in sight. */
+  canRead(view) {
+    if (this.isNarrow) return view.boxes.length <= MOST_BELOW_EACH_OTHER;
+    return this.#wholeScale(this.#layOut(view)) >= READABLE;
+  }
+
+  /** Whether the picture is as high as it has to be and the page scrolls over it. */
+  isPage(view = this.view) {
+    return this.isNarrow && (view.mode === "groups" || view.mode === "change");
+  }
+
+  #layOut(view) {
+    this.#measure(view);
+    return this.isPage(view) ? stack(view) : layOut(view);
+  }
+
+  #wholeScale(size) {
+    const { width, height } = this.svg.node().parentElement.getBoundingClientRect();
+    if (!size.width) return 1;
+    return Math.min(width / size.width, this.isNarrow ? 1 : height / size.height, 1);
+  }
+
+  /** The whole in sight. */
+  fit() {
+    this.#show(this.#wholeScale(this.size), null);
+  }
+
+  /** The whole in sight, or the selection with what is around it if names would be too small to read. */
+  arrive(node) {
+    const whole = this.view.mode === "groups" || this.view.mode === "change";
+    const scale = Math.min(this.#wholeScale(this.size), this.svg.node().getBoundingClientRect().height / this.size.height);
+    this.#show(whole ? this.#wholeScale(this.size) : Math.max(scale, 0.75), node);
+  }
+
+  #show(scale, node) {
     const { width, height } = this.svg.node().getBoundingClientRect();
     if (!width || !this.size.width) return;
-    const whole = Math.min(width / this.size.width, height / this.size.height, 1);
-    const scale = Math.max(whole, Math.min(0.7, width / (WIDTH * 2.2)));
     const box = this.view.boxes.find((one) => one.node === node) ?? this.view.boxes[0];
     const at = (size, length, from, of) =>
       of * scale <= length
@@ -80,6 +132,48 @@ export class Picture {
 
   // --- boxes ---------------------------------------------------------------------------------------
 
+  /** How wide all boxes of a view are, so that names stand whole, and how high the head of each is. */
+  #measure(view) {
+    if (view.mode === "groups") {
+      const most = Math.max(...view.boxes.map((box) => box.nodes.length));
+      const wide = view.boxes.map((box) => measureGroup(this.project, box, most));
+      view.width = clamp(Math.max(...wide), NARROWEST, WIDEST_GROUP);
+      for (const box of view.boxes) breakNames(this.project, box, view.width);
+      return;
+    }
+    let wide = NARROWEST;
+    const widestName = view.mode === "change" ? WIDEST_NAME_OF_CHANGE : WIDEST;
+    for (const box of view.boxes) {
+      const name = widthOf(shown(this.project.nodes[box.node].name).slice(0, 80), NAME) + BESIDE;
+      wide = Math.max(wide, Math.min(name, widestName));
+      for (const vertex of box.rows) {
+        const { name, side } = this.#rowTexts(box, vertex);
+        wide = Math.max(wide, widthOf(name.slice(0, 80), MONO) + 34 + (side ? widthOf(side, SMALL) : 0));
+      }
+    }
+    view.width = Math.min(Math.ceil(wide), WIDEST);
+    for (const box of view.boxes) {
+      box.names = inLines(this.project.nodes[box.node].name, view.width - BESIDE, NAME);
+      box.head = HEAD + (box.names.length - 1) * NAME_LINE;
+    }
+  }
+
+  #rowTexts(box, vertex) {
+    const column = this.project.column(vertex);
+    const change = this.project.state(box.node)?.columns.get(vertex);
+    return { column, change, name: column.rows ? "(rows)" : shown(column.name), side: shortNote(column, change) };
+  }
+
+  #group(parent, box) {
+    const element = drawGroup(parent, this.project, box, this.view, {
+      button: (...given) => this.#button(...given),
+      hint: (...given) => this.#hint(...given),
+      open: (key) => this.actions.group(key),
+      select: (node) => this.actions.select(node, null),
+    });
+    element.attr("transform", `translate(${box.x},${box.y})`);
+  }
+
   #box(parent, box) {
     const { project, actions } = this;
     const node = project.nodes[box.node];
@@ -101,14 +195,14 @@ export class Picture {
     const head = this.#button(group, `n${box.node}`, describe(project, box, state), () =>
       actions.select(box.node, null),
     ).attr("class", "head");
-    head.append("rect").attr("width", box.width - 34).attr("height", HEAD - 6).attr("x", 3).attr("y", 3).attr("rx", 5);
-    text(head, "kind", 12, 17, fitted(marks.join(" · "), box.width - 56, SMALL));
-    text(head, "name", 12, 34, fitted(node.name, box.width - 56, `600 ${FONT}`));
+    head.append("rect").attr("width", box.width - 34).attr("height", box.head - 6).attr("x", 3).attr("y", 3).attr("rx", 5);
+    put(head, "kind", 12, 17, fittingMarks(marks, box.width - BESIDE));
+    box.names.forEach((line, i) => put(head, "name", 12, 34 + i * NAME_LINE, line));
     this.#hint(head.node(), () => nodeLines(node, state));
     if (box.columns) this.#columnsButton(group, box, node);
-    box.rows.forEach((vertex, i) => this.#row(group, box, vertex, HEAD + i * ROW));
+    box.rows.forEach((vertex, i) => this.#row(group, box, vertex, box.head + i * ROW));
     if (box.rows.length && box.more) {
-      text(group, "more", 12, HEAD + box.rows.length * ROW + 12, `${count(box.more, "more column")}`);
+      put(group, "more", 12, box.head + box.rows.length * ROW + 12, `and ${count(box.more, "more column")}`);
     }
     for (const side of ["up", "down"]) this.#grow(group, box, node, side);
   }
@@ -126,29 +220,25 @@ export class Picture {
   }
 
   #row(group, box, vertex, y) {
-    const { project } = this;
-    const column = project.column(vertex);
-    const change = project.state(box.node)?.columns.get(vertex);
+    const { column, change, name, side } = this.#rowTexts(box, vertex);
     const classes = ["row"];
     if (vertex === this.view.root) classes.push("selected");
     if (box.involved && !box.involved.has(vertex)) classes.push("aside");
     if (change) classes.push(`change-${change.change}`);
     if (column.pii) classes.push("pii");
-    const name = column.rows ? "(rows)" : column.name;
     const notes = [
       column.rows ? "which rows there are" : column.type && shown(column.type),
       column.pii && `personal data: ${shown(column.pii.kind)}`,
       change && changeWord(change.change),
     ].filter(Boolean);
-    const label = [column.rows ? "rows" : `column ${shown(name)}`, ...notes].join(", ");
+    const label = [column.rows ? "rows" : `column ${name}`, ...notes].join(", ");
     const row = this.#button(group, `v${vertex}`, label, () => this.actions.select(box.node, vertex))
       .attr("class", classes.join(" "))
       .attr("transform", `translate(0,${y})`);
     row.append("rect").attr("x", 4).attr("width", box.width - 8).attr("height", ROW - 2).attr("rx", 4);
-    const side = shortNote(column, change);
-    const room = side ? 74 : 0;
-    text(row, column.rows ? "rows" : "column", 12, 13, fitted(name, box.width - 24 - room, MONO));
-    if (side) text(row, "note", box.width - 10, 13, fitted(side, room, SMALL)).attr("text-anchor", "end");
+    const room = side ? Math.min(Math.ceil(widthOf(side, SMALL)) + 1, box.width / 2) : 0;
+    put(row, column.rows ? "rows" : "column", 12, 13, fitted(name, box.width - 32 - room, MONO));
+    if (side) put(row, "note", box.width - 10, 13, fitted(side, room, SMALL)).attr("text-anchor", "end");
     this.#hint(row.node(), () => this.#columnLines(vertex, column, change));
     row.on("mouseenter.lit", () => this.#light(vertex)).on("mouseleave.lit", () => this.#light(null));
   }
@@ -163,7 +253,7 @@ export class Picture {
     const x = side === "up" ? 0 : box.width;
     const button = this.#button(group, `${side}${box.node}`, label, () => this.actions.grow(box, side))
       .attr("class", `grow ${side}`)
-      .attr("transform", `translate(${x},${HEAD / 2})`);
+      .attr("transform", `translate(${x},${box.head / 2})`);
     button.append("circle").attr("r", 12).attr("class", "target");
     button.append("circle").attr("r", 8);
     button.append("path").attr("d", hidden ? "M-4,0H4M0,-4V4" : "M-4,0H4");
@@ -192,6 +282,7 @@ export class Picture {
       const classes = ["edge", edge.kind];
       if (edge.may) classes.push("may");
       if (edge.through) classes.push("through");
+      if (edge.reads > 1) classes.push(`wide-${Math.min(4, Math.ceil(Math.log10(edge.reads) * 2))}`);
       const moved = (node, vertex) =>
         vertex === null ? project.state(node) && !["stopped"].includes(project.state(node).state) : project.state(node)?.columns.has(vertex);
       if (project.compare && moved(edge.parent, edge.from) && project.state(edge.child)) classes.push("carries");
@@ -205,12 +296,14 @@ export class Picture {
 
   #edgeLines(edge) {
     const { project } = this;
+    if (this.view.mode === "groups") return groupLines(this.view, edge);
     const name = (node, vertex) => {
       const whole = project.nodes[node].name;
       return vertex === null ? whole : `${whole}.${project.isRows(vertex) ? "(rows)" : project.columnName(vertex)}`;
     };
     const kinds = new Set(edge.links.flatMap((link) => project.kindsOf(link)));
     const lines = [`${shown(name(edge.parent, edge.from))} → ${shown(name(edge.child, edge.to))}`, ...kinds];
+    if (edge.from === null && edge.links.length > 1) lines.push(`${count(edge.links.length, "pair")} of columns that differ`);
     if (edge.through) lines.push(`through ${count(edge.through, "node")} that the filters hide`);
     const expression = edge.to !== null && project.column(edge.to).expression;
     if (expression) lines.push({ sql: expression });
@@ -308,7 +401,7 @@ export class Picture {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const element = event.target.closest("[data-key]");
     if (!element) return;
-    const box = this.view.boxes.find((one) => this.#owns(one, element.dataset.key));
+    const box = this.view.boxes.find((one) => owns(one, element.dataset.key));
     const act = {
       Enter: () => element.dispatchEvent(new MouseEvent("click", { bubbles: true })),
       " ": () => element.dispatchEvent(new MouseEvent("click", { bubbles: true })),
@@ -316,11 +409,11 @@ export class Picture {
       ArrowUp: () => this.#step(box, element, -1),
       ArrowRight: () => this.#across(box, element, "parent", "child", "from", "to"),
       ArrowLeft: () => this.#across(box, element, "child", "parent", "to", "from"),
-      Home: () => this.#rove(`n${this.view.boxes[0].node}`, true),
-      u: () => this.#may(box, "up"),
-      d: () => this.#may(box, "down"),
-      c: () => this.actions.columns(box),
-      f: () => this.fit(box.node),
+      Home: () => this.#rove(keysOf(this.view.boxes[0])[0], true),
+      ...(this.view.mode === "groups"
+        ? {}
+        : { u: () => this.#may(box, "up"), d: () => this.#may(box, "down"), c: () => this.actions.columns(box) }),
+      f: () => this.fit(),
       "+": () => this.scaleBy(1.25),
       "=": () => this.scaleBy(1.25),
       "-": () => this.scaleBy(0.8),
@@ -331,18 +424,13 @@ export class Picture {
     }
   }
 
-  #owns(box, key) {
-    const [, kind, number] = /^(n|c|v|up|down)(\d+)$/.exec(key);
-    return kind === "v" ? box.rows.includes(Number(number)) : box.node === Number(number);
-  }
-
   #may(box, side) {
     if (box[side].hidden || box[side].canHide) this.actions.grow(box, side);
   }
 
   /** Down and up: the rows of a box, then the box below it. */
   #step(box, element, by) {
-    const keys = [`n${box.node}`, ...box.rows.map((vertex) => `v${vertex}`)];
+    const keys = keysOf(box);
     const at = keys.indexOf(element.dataset.key);
     if (keys[at + by]) {
       this.#rove(keys[at + by], true);
@@ -350,11 +438,10 @@ export class Picture {
     }
     const middle = (one) => one.x + one.width / 2;
     const beside = this.view.boxes
-      .filter((one) => one !== box && Math.abs(middle(one) - middle(box)) < WIDTH / 2 && (one.y - box.y) * by > 0)
+      .filter((one) => one !== box && Math.abs(middle(one) - middle(box)) < box.width / 2 && (one.y - box.y) * by > 0)
       .sort((a, b) => (a.y - b.y) * by)[0];
     if (!beside) return;
-    const last = by < 0 && beside.rows.length ? `v${beside.rows.at(-1)}` : `n${beside.node}`;
-    this.#rove(last, true);
+    this.#rove(keysOf(beside).at(by < 0 ? -1 : 0), true);
   }
 
   /** Right and left: along an edge, from the row that has the focus if one begins there. */
@@ -364,16 +451,29 @@ export class Picture {
     const leaving = this.view.edges.filter((edge) => edge[near] === box.node);
     const edge = leaving.find((one) => one[nearEnd] === vertex && vertex !== null) ?? leaving[0];
     if (!edge) return;
-    this.#rove(edge[farEnd] !== null && vertex !== null ? `v${edge[farEnd]}` : `n${edge[far]}`, true);
+    const beyond = this.view.boxes.find((one) => one.node === edge[far]);
+    this.#rove(edge[farEnd] !== null && vertex !== null ? `v${edge[farEnd]}` : keysOf(beyond)[0], true);
   }
+}
+
+/** What of a box is reached by the arrow keys, from its head down. */
+function keysOf(box) {
+  return box.key === undefined ? [`n${box.node}`, ...box.rows.map((vertex) => `v${vertex}`)] : keysOfGroup(box);
+}
+
+function owns(box, key) {
+  return keysOf(box).includes(key) || [`c${box.node}`, `up${box.node}`, `down${box.node}`].includes(key);
+}
+
+/** What an edge between two groups stands for. */
+function groupLines({ boxes }, { parent, child, ahead, back }) {
+  const [from, to] = [parent, child].map((one) => groupLabel(boxes.find(({ node }) => node === one)));
+  const lines = ahead ? [`${count(ahead, "time")} a node of ${to} reads one of ${from}`] : [];
+  return back ? [...lines, `${count(back, "time")} the other way round`] : lines;
 }
 
 function clamp(value, low, high) {
   return Math.max(low, Math.min(high, value));
-}
-
-function text(parent, name, x, y, content) {
-  return parent.append("text").attr("class", name).attr("x", x).attr("y", y).text(content);
 }
 
 function boxClass(node, state, view, box) {

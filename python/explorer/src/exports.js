@@ -1,6 +1,6 @@
 // The picture as a file: SVG with its colours in it, PNG of that, or a Mermaid flowchart.
 
-import { mermaidText, shown } from "./text.js";
+import { count, mermaidText, shown } from "./text.js";
 import { stateWord, typeWord } from "./words.js";
 
 const STYLES = [
@@ -87,6 +87,10 @@ export function asMermaid(project, view) {
   }
   const states = new Set();
   for (const box of view.boxes) {
+    if (box.key !== undefined) {
+      lines.push(`  n${box.node}["${mermaidText(`${box.label}: ${count(box.nodes.length, "node")}`)}"]`);
+      continue;
+    }
     const node = project.nodes[box.node];
     const state = project.state(box.node);
     const label = `${mermaidText(typeWord(node))}<br/>${mermaidText(node.name)}${state ? `<br/>${stateWord(state.state)}` : ""}`;

@@ -4,9 +4,11 @@ import { Project, unpack } from "./data.js";
 import { bdi, h, replace } from "./dom.js";
 import { Picture } from "./draw.js";
 import { asMermaid, asPng, asSvg, save } from "./exports.js";
+import { helpDialog, legendOf } from "./help.js";
 import { Panels } from "./panels.js";
 import { SHOWN, Search } from "./search.js";
 import { DEPTHS, EDGES, FILTERS, LIMIT, STATES, acceptor, format, initial, isFiltered, parse } from "./state.js";
+import { sample } from "./svg.js";
 import { count, shown, shownLines } from "./text.js";
 import { hidesColumns, toggled, viewOf } from "./view.js";
 import { EDGE_WORDS, TYPE_WORDS, stateWord, typeWord } from "./words.js";
@@ -25,7 +27,7 @@ class Explorer {
     this.#chooseTheme(this.#storedTheme());
     addEventListener("hashchange", () => this.#arrive());
     addEventListener("popstate", () => this.#arrive());
-    addEventListener("resize", () => this.view && this.picture.fit(this.state.node));
+    addEventListener("resize", () => this.refresh({ fit: true }));
     addEventListener("beforeprint", () => this.view && this.picture.whole(true));
     addEventListener("afterprint", () => this.view && this.picture.whole(false));
     document.addEventListener("keydown", (event) => this.#key(event));
@@ -42,6 +44,11 @@ class Explorer {
     this.update({ ...kept, way, depth, edges, type, layer, tag, owner, states, change: false, node, column }, { fit: true });
   }
 
+  /** Open a group, or close it. */
+  group(key) {
+    this.update({ group: this.state.group === key ? null : key }, { fit: true });
+  }
+
   grow(box, side) {
     this.update(toggled(this.state, box, side));
   }
@@ -51,8 +58,7 @@ class Explorer {
     const open = new Set(this.state.columns);
     const none = new Set(this.state.nocolumns);
     if (!box.rows.length) {
-      none.delete(box.node);
-      if (!box.involved?.size) open.add(box.node);
+      if (!none.delete(box.node) || !box.involved?.size) open.add(box.node);
     } else if (!hidesColumns(box)) open.add(box.node);
     else {
       open.delete(box.node);
@@ -111,22 +117,24 @@ class Explorer {
     const { state, project } = this;
     this.hush();
     const held = document.activeElement?.id;
-    this.view = viewOf(project, state);
+    this.view = viewOf(project, state, (view) => this.picture.canRead(view), this.picture.isNarrow);
     if (this.view && !this.view.boxes.length) this.view = null;
     const isEmpty = this.view === null;
     this.svg.classList.toggle("empty", isEmpty);
     this.empty.hidden = !isEmpty;
-    this.tools.hidden = isEmpty && !(state.change && project.compare?.states.size);
-    this.legend.hidden = isEmpty;
-    this.zoom.hidden = isEmpty;
-    if (isEmpty) this.#welcome();
-    else {
-      this.picture.draw(this.view, this.#label());
-      if (fit || !this.wasDrawn) this.picture.fit(state.node);
-    }
-    this.wasDrawn = !isEmpty;
+    if (isEmpty) this.legend.hidden = this.zoom.hidden = true;
     this.#controls();
     this.#notice();
+    if (isEmpty) this.#welcome();
+    else {
+      // All above it stands, so that it has the room that it is fitted into.
+      replace(this.legend, legendOf(this.view, project, state.change));
+      this.legend.hidden = !this.legend.childElementCount;
+      this.picture.draw(this.view, this.#label());
+      this.zoom.hidden = this.picture.isPage();
+      if (fit || !this.wasDrawn) this.picture.arrive(state.node);
+    }
+    this.wasDrawn = !isEmpty;
     this.#details();
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
     document.title = `${this.#title()} · ${shown(project.name)}: lineage`;
@@ -141,8 +149,8 @@ class Explorer {
 
   #label() {
     const { view, state } = this;
-    const what = state.node === null ? "The change" : `Lineage of ${this.#title()}`;
-    return `${what}: ${count(view.boxes.length, "node")}, ${count(view.edges.length, "edge")}. Arrow keys move through it.`;
+    const what = state.node !== null ? `Lineage of ${this.#title()}` : state.change ? "The change" : "The project";
+    return `${what}: ${count(view.boxes.length, view.mode === "groups" ? "group" : "node")}, ${count(view.edges.length, "edge")}. Arrow keys move through it.`;
   }
 
   #build() {
@@ -176,11 +184,11 @@ class Explorer {
     this.svg.setAttribute("role", "group");
     this.svg.setAttribute("aria-label", "Lineage");
     this.empty = h("div", { class: "welcome" });
-    this.legend = this.#legend();
+    this.legend = h("ul", { class: "legend", "aria-label": "Legend" });
     this.notice = h("p", { class: "notice", role: "status" });
     this.details = h("aside", { id: "details", "aria-labelledby": "details-title", tabindex: 0 });
     this.filters = h("div", { class: "filters", role: "group", "aria-label": "Filters" });
-    this.help = this.#help();
+    this.help = helpDialog();
     replace(
       this.app,
       h("a", { class: "skip", href: "#", onclick: (event) => {
@@ -221,7 +229,7 @@ class Explorer {
         onclick: async () => {
           menu.open = false;
           if (!this.view) {
-            this.notice.textContent = "Select something first: there is no picture yet.";
+            this.notice.textContent = "There is no picture to export.";
             return;
           }
           try {
@@ -330,7 +338,7 @@ class Explorer {
       return [name, input];
     }));
     const short = { value: "Value", decides: "Decides", rows: "Rows", may: "May read" };
-    this.edgeChoice = h("fieldset", { class: "choice" }, h("legend", {}, "Edges"), EDGES.map((name) => h("label", { title: EDGE_WORDS[name] }, this.edgeBoxes.get(name), h("span", { class: `swatch ${name}` }), h("span", {}, short[name]))));
+    this.edgeChoice = h("fieldset", { class: "choice" }, h("legend", {}, "Edges"), EDGES.map((name) => h("label", { title: EDGE_WORDS[name] }, this.edgeBoxes.get(name), sample(name), h("span", {}, short[name]))));
     this.stateBoxes = new Map(STATES.map((name) => [name, h("input", { type: "checkbox", id: `states-${name}`, onchange: () => {
       const states = new Set(STATES.filter((one) => this.stateBoxes.get(one).checked));
       this.update({ states }, { fit: true });
@@ -346,7 +354,7 @@ class Explorer {
       this.stateChoice,
     );
     this.zoom = h("div", { class: "zoom" },
-        tool("Everything into sight", "Fit", () => this.picture.fit(this.state.node)),
+        tool("Everything into sight", "Fit", () => this.picture.fit()),
         tool("Larger", "+", () => this.picture.scaleBy(1.25)),
         tool("Smaller", "−", () => this.picture.scaleBy(0.8)),
         tool("Fold all columns, and hide what was unfolded", "Reset", () => this.update({ columns: new Set(), nocolumns: new Set(), up: new Set(), down: new Set(), noup: new Set(), nodown: new Set(), limit: LIMIT }, { fit: true })));
@@ -368,9 +376,11 @@ class Explorer {
     this.depth.value = state.depth === Infinity ? "all" : String(state.depth);
     for (const [name, input] of this.edgeBoxes) input.checked = state.edges.has(name);
     for (const [name, input] of this.stateBoxes) input.checked = state.states.has(name);
+    const mode = this.view?.mode ?? "groups";
     this.around.hidden = state.node === null;
-    this.edgeChoice.hidden = !this.view || (this.view.mode === "node" && !this.view.boxes.some((box) => box.rows.length));
+    this.edgeChoice.hidden = mode === "groups" || (mode === "node" && !this.view.boxes.some((box) => box.rows.length));
     this.stateChoice.hidden = !(state.change && this.project.compare);
+    this.tools.hidden = this.around.hidden && this.edgeChoice.hidden && this.stateChoice.hidden;
     const change = document.getElementById("change");
     change?.setAttribute("aria-pressed", String(state.change && state.node === null));
   }
@@ -380,7 +390,6 @@ class Explorer {
     const said = [];
     if (state.missing !== null) said.push(`There is no ${clipped(shown(state.missing))} in this page.`);
     if (view?.filtered) said.push(`${count(view.filtered, "node")} hidden by the filters; what leads through them is dotted.`);
-    if (view?.boxes.some((box) => this.project.nodes[box.node].status === "opaque")) said.push("Nodes that are marked “not followed” could not be read: any column of them may depend on all that they read.");
     replace(this.notice, bdi(said.join(" ")));
     if (view?.beyond) {
       this.notice.append(
@@ -393,7 +402,9 @@ class Explorer {
 
   #details() {
     const { state, panels, project } = this;
-    if (state.node === null) replace(this.details, panels.overview());
+    const group = state.node === null && state.group !== null && this.view?.boxes.find(({ key }) => key === state.group);
+    if (group) replace(this.details, panels.group(group));
+    else if (state.node === null) replace(this.details, panels.overview(state));
     else if (state.column === null) {
       replace(this.details, panels.node(state.node, this.view.boxes.find((box) => box.node === state.node)));
     } else replace(this.details, panels.column(project.vertexOf(state.node, state.column)));
@@ -411,42 +422,7 @@ class Explorer {
       );
       return;
     }
-    const accepts = acceptor(this.state, project);
-    const listed = project.nodes.filter((node) => accepts(node.index));
-    const first = listed
-      .filter((node) => node.resource_type !== "source" || listed.length < 200)
-      .sort((a, b) => b.blast_radius - a.blast_radius || (a.name < b.name ? -1 : 1))
-      .slice(0, 30);
-    replace(
-      this.empty,
-      h("h2", {}, isFiltered(this.state) ? `${count(listed.length, "node")} in the filters` : "Where does a column come from, and what does it feed?"),
-      h("p", {}, "Search above (press / from anywhere), or begin with what feeds most:"),
-      h("ul", { class: "cards" }, first.map((node) => h("li", {}, h("button", { type: "button", onclick: () => this.select(node.index, null) }, h("strong", {}, bdi(shown(node.name))), h("span", {}, `${typeWord(node)} · feeds ${node.blast_radius.toLocaleString("en")}`))))),
-    );
-  }
-
-  #legend() {
-    const entry = (name) => h("li", {}, h("span", { class: `swatch ${name}` }), EDGE_WORDS[name]);
-    return h("ul", { class: "legend", "aria-label": "Legend" }, EDGES.map(entry), h("li", {}, h("span", { class: "swatch node" }), "one node reads the other"));
-  }
-
-  #help() {
-    const keys = [
-      ["/", "search"],
-      ["Tab", "to the picture and on"],
-      ["← →", "along an edge"],
-      ["↑ ↓", "through the columns of a box, and to the next box"],
-      ["Enter", "select a node or a column"],
-      ["u, d", "one step more upstream, downstream; again hides it"],
-      ["c", "columns of the box"],
-      ["f, + , −", "fit, larger, smaller"],
-      ["Home", "back to the selection"],
-      ["Esc", "close what is open; leave the selection"],
-      ["?", "this list"],
-    ];
-    const dialog = h("dialog", { "aria-labelledby": "keys-title" });
-    dialog.append(h("h2", { id: "keys-title" }, "Keys"), h("dl", { class: "keys" }, keys.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])), h("button", { type: "button", onclick: () => dialog.close() }, "Close"));
-    return dialog;
+    replace(this.empty, h("h2", {}, "Nothing is left in the filters"), h("p", {}, "Clear them, or choose others."));
   }
 
   // --- search --------------------------------------------------------------------------------------------
@@ -550,7 +526,8 @@ class Explorer {
     const typing = event.target.closest("input, select, textarea, dialog");
     if (event.key === "Escape" && !typing) {
       this.hush();
-      if (this.state.node !== null && this.state.column !== null) this.select(this.state.node, null);
+      if (this.state.group !== null) this.group(this.state.group);
+      else if (this.state.node !== null && this.state.column !== null) this.select(this.state.node, null);
       else if (this.state.node !== null) this.project.compare ? this.#showChange() : this.#home();
     }
     if (typing) return;

@@ -1,18 +1,26 @@
 // What stands beside the picture: the project, or all that is known of what is selected.
 
 import { bdi, h } from "./dom.js";
+import { groupLabel } from "./draw_groups.js";
+import { severity } from "./groups.js";
+import { acceptor } from "./state.js";
+import { sample } from "./svg.js";
 import { count, shown, shownLines } from "./text.js";
 import { classOf, hidesColumns } from "./view.js";
-import { EDGE_WORDS, TYPE_WORDS, stateWord, statusWord, typeWord } from "./words.js";
+import { STATES, TYPE_WORDS, stateWord, statusWord, typeWord } from "./words.js";
 
 const LISTED = 60;
+const LISTED_OF_OWNER = 8;
+const FEEDING_MOST = 10;
 
 /** A list that shows its first entries, and the rest when it is asked. */
-function list(items, entry, label, ordered = false) {
-  const element = h(ordered ? "ol" : "ul", { class: "list", "aria-label": label });
+function list(items, entry, label, listed = LISTED) {
+  const element = h("ul", { class: "list", "aria-label": label });
   const add = (from, to) => items.slice(from, to).forEach((item) => element.append(h("li", {}, entry(item))));
-  add(0, LISTED);
-  if (items.length > LISTED) {
+  // One that is left out takes as much room as the line that says so.
+  const first = items.length === listed + 1 ? items.length : listed;
+  add(0, first);
+  if (items.length > first) {
     const more = h(
       "button",
       {
@@ -24,7 +32,7 @@ function list(items, entry, label, ordered = false) {
           add(from, items.length);
         },
       },
-      `Show ${(items.length - LISTED).toLocaleString("en")} more`,
+      `and ${(items.length - first).toLocaleString("en")} more`,
     );
     element.append(h("li", {}, more));
   }
@@ -72,8 +80,8 @@ export class Panels {
         { type: "button", class: "link", onclick: () => this.actions.select(index, null) },
         bdi(shown(node.name)),
       ),
-      h("span", { class: "aside" }, ` ${typeWord(node)}`, note ? ` · ${note}` : ""),
       state ? [" ", badge(stateWord(state.state), `state-${state.state}`)] : null,
+      h("span", { class: "aside" }, ` ${typeWord(node)}`, note ? ` · ${note}` : ""),
     ];
   }
 
@@ -95,7 +103,7 @@ export class Panels {
 
   // --- the project -------------------------------------------------------------------------------------
 
-  overview() {
+  overview(state) {
     const { project } = this;
     const types = new Map();
     for (const node of project.nodes) types.set(node.resource_type, (types.get(node.resource_type) ?? 0) + 1);
@@ -103,7 +111,7 @@ export class Panels {
     const { health } = project;
     return [
       h("h2", { id: "details-title", tabindex: -1 }, bdi(shown(project.name))),
-      project.compare ? this.change() : null,
+      project.compare ? this.change(state) : null,
       h(
         "dl",
         {},
@@ -113,7 +121,7 @@ export class Panels {
         fact("Followed", percent(health.covered_nodes, health.nodes), " of the nodes with a query"),
         fact("Tier 1 columns followed", health.tier1_columns ? percent(health.covered_tier1_columns, health.tier1_columns) : null),
         fact("Certified with a complete path", health.certified_nodes ? percent(health.complete_nodes, health.certified_nodes) : null),
-        fact("Readers not known of", health.unknown_downstreams ? count(health.unknown_downstreams, "relation") : null),
+        fact("Not known who reads", health.unknown_downstreams ? count(health.unknown_downstreams, "relation") : null),
         fact("Service levels", health.slos && health.slos.met + health.slos.violated + health.slos.unknown
           ? `${health.slos.met} met, ${health.slos.violated} violated, ${health.slos.unknown} unknown` : null),
         fact("Warehouse", project.adapter ? shown(project.adapter) : null),
@@ -123,6 +131,7 @@ export class Panels {
       project.has_catalog
         ? null
         : h("p", { class: "warning" }, "There is no catalog.json: the warehouse's columns and types are known only as far as the project says them."),
+      project.compare ? null : this.#feedingMost(),
       unseen.length
         ? section(
             `Not followed (${unseen.length.toLocaleString("en")})`,
@@ -134,28 +143,89 @@ export class Panels {
     ];
   }
 
-  change() {
+  /** Where to begin in a project that one does not know. */
+  #feedingMost() {
+    const { nodes } = this.project;
+    const most = nodes
+      .filter((node) => node.blast_radius && node.resource_type !== "source")
+      .sort((a, b) => b.blast_radius - a.blast_radius || (a.name < b.name ? -1 : 1))
+      .slice(0, FEEDING_MOST);
+    if (!most.length) return null;
+    return section("What feeds most", list(most, (node) => this.nodeLink(node.index, `feeds ${count(node.blast_radius, "node")}`), "What feeds most"));
+  }
+
+  /** The nodes of a group of the picture. */
+  group(box) {
+    return [
+      h("h2", { id: "details-title", tabindex: -1 }, bdi(groupLabel(box))),
+      h("p", {}, `${count(box.nodes.length, "node")}; those that feed most stand first.`),
+      list(box.nodes, (node) => this.#feeding(node), "Nodes of the group"),
+    ];
+  }
+
+  #feeding(node) {
+    const { blast_radius } = this.project.nodes[node];
+    return this.nodeLink(node, blast_radius ? `feeds ${count(blast_radius, "node")}` : null);
+  }
+
+  change(state) {
     const { compare } = this.project;
     const { counts } = compare;
-    const order = ["changed", "added", "removed", "broken", "impacted", "stopped"];
-    const states = [...compare.states].map(([node, state]) => ({ node, ...state }));
+    const said = STATES.filter((state) => counts[state]).map((state) => `${counts[state].toLocaleString("en")} ${stateWord(state)}`);
     return section(
       "The change",
-      h("p", {}, "Compared with ", bdi(shown(compare.base)), ": ",
-        order.filter((state) => counts[state]).map((state) => `${counts[state].toLocaleString("en")} ${stateWord(state)}`).join(", ") || "nothing differs", "."),
+      h("p", {}, "Compared with ", bdi(shown(compare.base)), ": ", said.join(", ") || "nothing differs", "."),
       h("p", {}, `Tests to run: ${counts.tests_to_run.toLocaleString("en")} of ${counts.tests.toLocaleString("en")}`,
-        counts.tests_proven ? `; proven by others: ${counts.tests_proven}` : "",
-        counts.tests_blocked ? `; below what cannot be built: ${counts.tests_blocked}` : "", "."),
-      compare.notes.length ? list(compare.notes, (note) => shown(note), "Notes on the comparison") : null,
-      order.map((state) => {
-        const those = states.filter((one) => one.state === state);
-        return those.length
-          ? h("details", { open: state !== "stopped" && state !== "impacted" },
-              h("summary", {}, `${stateWord(state)} (${those.length})`),
-              list(those, (one) => [this.nodeLink(one.node), h("p", { class: "reason" }, shown(one.why))], stateWord(state)))
-          : null;
-      }),
+        counts.unit_tests_to_run ? `, and ${count(counts.unit_tests_to_run, "unit test")}` : "",
+        counts.tests_proven ? `; proven by others: ${counts.tests_proven.toLocaleString("en")}` : "",
+        counts.tests_blocked ? `; below what cannot be built: ${counts.tests_blocked.toLocaleString("en")}` : "", "."),
+      this.#byOwner([...compare.states.keys()].filter(acceptor(state, this.project))),
+      compare.notes.length ? h("details", {}, h("summary", {}, `Notes on the comparison (${compare.notes.length})`), list(compare.notes, (note) => shown(note), "Notes on the comparison")) : null,
     );
+  }
+
+  /** The nodes of a change, by who answers for them: whoever has most below what is his comes first. */
+  #byOwner(all) {
+    const { project } = this;
+    const owners = new Map();
+    for (const node of all) {
+      const owner = project.nodes[node].owner ?? "";
+      owners.set(owner, [...(owners.get(owner) ?? []), node]);
+    }
+    const reach = (node) => project.nodes[node].blast_radius;
+    const isStopped = (node) => project.state(node).state === "stopped";
+    const groups = [...owners].map(([owner, nodes]) => {
+      nodes.sort((a, b) => isStopped(a) - isStopped(b) || reach(b) - reach(a) || severity(project, a) - severity(project, b));
+      return { owner, nodes, most: Math.max(...nodes.map(reach)) };
+    });
+    groups.sort((a, b) => b.most - a.most || (a.owner < b.owner ? -1 : 1));
+    return groups.map(({ owner, nodes }) => {
+      const states = STATES.map((state) => [state, nodes.filter((node) => project.state(node).state === state).length]).filter(([, n]) => n);
+      const counted = states.map(([state, n]) => `${n.toLocaleString("en")} ${stateWord(state)}`).join(", ");
+      const heading = owner || groups.length > 1
+        ? [owner ? bdi(shown(owner)) : "Nobody is named as owner", h("span", { class: "aside" }, ` ${counted}`)]
+        : "Those that feed most first";
+      return h("section", { class: "owner" },
+        h("h4", {}, heading),
+        list(nodes, (node) => [this.#feeding(node), h("p", { class: "reason" }, this.#difference(node))], owner || "Nobody is named", LISTED_OF_OWNER));
+    });
+  }
+
+  /** What differs of a node, in a line. */
+  #difference(node) {
+    const { project } = this;
+    const { state, why, columns } = project.state(node);
+    if (state !== "changed" && state !== "impacted") return shown(why);
+    const own = [...columns].filter(([, change]) => change.change !== "upstream");
+    const [rows, some] = [own, [...columns]].map((all) => all.some(([vertex]) => project.isRows(vertex)));
+    const told = (all, hasRows, words) => {
+      const names = all.filter(([vertex]) => !project.isRows(vertex)).map(([vertex]) => shown(project.columnName(vertex)));
+      const first = names.length > 4 ? names.slice(0, 3) : names;
+      const more = names.length > first.length ? ` and ${names.length - first.length} more columns` : "";
+      return `${[...(hasRows ? ["rows"] : []), ...first].join(", ")}${more}: ${words}`;
+    };
+    if (own.length) return told(own, rows, "defined otherwise");
+    return columns.size ? told([...columns], some, "changed by what it reads") : shown(why);
   }
 
   // --- a node ------------------------------------------------------------------------------------------
@@ -328,7 +398,7 @@ export class Panels {
         fact("Type", column.type && bdi(shown(column.type))),
         fact("Personal data", column.pii && [badge(column.pii.kind, "pii"), ` ${column.pii.origin}`, column.pii.reason ? `: ${shown(column.pii.reason)}` : ""]),
         fact("It comes along", column.pii?.origin === "inherited" ? bdi(shown(column.pii.path)) : null),
-        fact("Blast radius", column.rows ? null : `${count(column.blast, "node")} depend on it, or may`),
+        fact("Blast radius", column.rows ? null : `${count(column.blast, "node")} below it`),
       ),
       this.#links("Comes from", project.linksInto(vertex), project.links.parent, this.#noOrigin(node, column, change)),
       this.#links("Goes into", project.linksOutOf(vertex), project.links.child, "Nothing that is known."),
@@ -354,7 +424,7 @@ export class Panels {
         const { kind, may } = classOf(project.links.class[link]);
         const words = project.kindsOf(link).join(", ");
         return [
-          h("span", { class: `swatch ${kind}${may ? " may" : ""}`, role: "img", "aria-label": kind, title: EDGE_WORDS[kind] }),
+          sample(`${kind}${may ? " may" : ""}`, may ? "may read" : kind), " ",
           this.vertexLink(end[link], words),
         ];
       }, title),

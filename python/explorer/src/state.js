@@ -1,9 +1,9 @@
 // What is selected, as the part of the address behind the #: every view has a link.
 
 import { ROWS } from "./data.js";
+import { STATES } from "./words.js";
 
 export const EDGES = ["value", "decides", "rows", "may"];
-export const STATES = ["added", "changed", "impacted", "broken", "stopped", "removed"];
 const WAYS = ["upstream", "downstream", "both"];
 const NODE_SETS = ["columns", "nocolumns", "up", "down", "noup", "nodown"];
 const FILTERS = ["type", "layer", "tag", "owner"];
@@ -15,6 +15,7 @@ export function initial(project) {
   return {
     node: null,
     column: null,
+    group: null,
     change: false,
     way: "both",
     depth: 2,
@@ -44,6 +45,7 @@ export function parse(hash, project) {
   } else if (given.get("view") === "project") {
     state.change = false;
   }
+  if (state.node === null) state.group = given.get("group");
   if (WAYS.includes(given.get("direction"))) state.way = given.get("direction");
   const depth = given.get("depth");
   if (depth === "all") state.depth = Infinity;
@@ -69,6 +71,7 @@ export function format(state, project) {
   if (state.node !== null) hash.set("node", project.nodes[state.node].unique_id);
   else if (project.compare && !state.change) hash.set("view", "project");
   if (state.node !== null && state.column !== null) hash.set("column", state.column);
+  if (state.node === null && state.group !== null) hash.set("group", state.group);
   if (state.way !== "both") hash.set("direction", state.way);
   if (state.depth !== 2) hash.set("depth", state.depth === Infinity ? "all" : String(state.depth));
   if (state.limit !== LIMIT) hash.set("limit", String(state.limit));
@@ -100,4 +103,4 @@ export function isFiltered(state) {
   return FILTERS.some((name) => state[name].size > 0);
 }
 
-export { FILTERS, ROWS };
+export { FILTERS, ROWS, STATES };

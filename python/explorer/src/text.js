@@ -22,12 +22,17 @@ export function shownLines(text) {
 
 let context;
 
+/** How wide a line of text is, in pixels. */
+export function widthOf(line, font) {
+  context ??= document.createElement("canvas").getContext("2d");
+  context.font = font;
+  return context.measureText(line).width;
+}
+
 /** A text as it fits into a width in pixels: its beginning, an ellipsis and its end. */
 export function fitted(text, width, font) {
   const whole = shown(text);
-  context ??= document.createElement("canvas").getContext("2d");
-  context.font = font;
-  const fits = (candidate) => context.measureText(candidate).width <= width;
+  const fits = (candidate) => widthOf(candidate, font) <= width;
   const chars = [...whole.slice(0, 400)];
   if (chars.length === [...whole].length && fits(whole)) return whole;
   const tail = [...whole.slice(-80)];
@@ -43,6 +48,25 @@ export function fitted(text, width, font) {
   return cut(low);
 }
 
+/** A name in lines of a width, broken behind `_`, `.`, `/` and blanks; what is left over the last line is cut. */
+export function inLines(text, width, font, most = 3) {
+  const lines = [];
+  let line = "";
+  const parts = shown(text).slice(0, 400).match(/[^_./ -]*[_./ -]+|[^_./ -]+/g) ?? [""];
+  for (const [i, part] of parts.entries()) {
+    if (line && widthOf((line + part).trimEnd(), font) > width) {
+      if (lines.length === most - 1) {
+        line += parts.slice(i).join("");
+        break;
+      }
+      lines.push(line);
+      line = "";
+    }
+    line += part;
+  }
+  return [...lines, line].map((one) => fitted(one, width, font));
+}
+
 /** Text that means nothing to Mermaid, inside quotes. */
 export function mermaidText(text) {
   return [...shown(text)]
@@ -50,6 +74,7 @@ export function mermaidText(text) {
     .join("");
 }
 
-export function count(number, one, many = `${one}s`) {
+/** A number and what is counted, of which there may be one: 1 query, 2 queries. */
+export function count(number, one, many = one.endsWith("y") ? `${one.slice(0, -1)}ies` : `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }

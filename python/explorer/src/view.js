@@ -3,10 +3,16 @@
 // Nothing is laid out here, and only what is asked for is looked at.
 
 import { DECIDES, MAY_READ, OF_ROWS, VALUE } from "./data.js";
+import { groupsView } from "./groups.js";
 import { acceptor } from "./state.js";
+import { STATES } from "./words.js";
 
 /** Rows of a box beyond which it says only how many there are. */
 const TALLEST = 40;
+
+/** Rows that the boxes of a change share, unless they are asked for all; and the most of one box. */
+const ROWS_OF_CHANGE = 60;
+const TALLEST_OF_CHANGE = 8;
 
 const CLASS_NAMES = { [VALUE]: "value", [DECIDES]: "decides", [OF_ROWS]: "rows" };
 
@@ -21,13 +27,24 @@ export function classOf(number) {
  *
  * Returns `boxes`, nearest first, each with `rows` (vertices), `more` (columns that are not shown),
  * `up` and `down` (what a step further would show or hide); `edges` between boxes or their rows;
- * `filtered` and `beyond`: how many nodes the filters and the limit leave out. Null for no selection.
+ * `filtered` and `beyond`: how many nodes the filters and the limit leave out. Where nothing is selected,
+ * it is the change node by node if `canRead` says of that view that its names can be read, or else the
+ * project, or the change, in groups (groups.js). Null where nothing is left to draw.
  */
-export function viewOf(project, state) {
+export function viewOf(project, state, canRead, narrow) {
   if (state.node !== null) {
     return state.column === null ? nodeView(project, state) : columnView(project, state);
   }
-  return state.change && project.compare ? changeView(project, state) : null;
+  if (state.change && project.compare && state.group === null) {
+    const left = [...project.compare.states.values()].filter((one) => state.states.has(one.state));
+    if (left.length <= state.limit) {
+      const view = changeView(project, state);
+      if (!view.boxes.length) return null;
+      // Whoever folds and unfolds columns is at it: the picture stays.
+      if (state.columns.size || state.nocolumns.size || canRead(view)) return view;
+    }
+  }
+  return groupsView(project, state, narrow);
 }
 
 // --- walking ---------------------------------------------------------------------------------------
@@ -161,17 +178,43 @@ function nodeView(project, state) {
 
 function changeView(project, state) {
   const nearest = new Map();
-  const first = ["broken", "changed", "added", "removed", "impacted", "stopped"];
   for (const [node, { state: what }] of project.compare.states) {
-    if (state.states.has(what)) nearest.set(node, first.indexOf(what));
+    if (state.states.has(what)) nearest.set(node, STATES.indexOf(what));
   }
   const picked = pick(project, state, nearest);
-  const boxes = picked.nodes.map((node) => {
+  const share = Math.min(TALLEST_OF_CHANGE, Math.floor(ROWS_OF_CHANGE / Math.max(1, picked.nodes.length)));
+  const whole = picked.nodes.map((node) => {
     const columns = project.state(node).columns;
     return box(project, state, node, nearest.get(node), new Set(columns.keys()));
   });
-  const edges = boxEdges(project, state, boxes, picked, () => true);
+  const edges = bundled(boxEdges(project, state, whole, picked, () => true));
+  const boxes = whole.map((one) => (one.isOpen ? one : capped(one, project, share)));
   return { ...picked.counts, boxes, edges, root: null, mode: "change" };
+}
+
+/** A box with so many rows at most; which are left out it says. One line more is as good as the line that says so. */
+function capped(one, project, most) {
+  if (one.rows.length <= most + (most > 0 ? 1 : 0)) return one;
+  const rows = one.rows.slice(0, most);
+  return { ...one, rows, more: one.columns - rows.filter((vertex) => !project.isRows(vertex)).length };
+}
+
+/** One edge from box to box for all that lead from column to column, of the strongest kind of these. */
+function bundled(edges) {
+  const strength = ["value", "decides", "rows", "node"];
+  const found = new Map();
+  for (const edge of edges) {
+    const key = `${edge.parent} ${edge.child}`;
+    const whole = found.get(key);
+    if (!whole) found.set(key, { ...edge, from: null, to: null, links: [...edge.links] });
+    else {
+      whole.links.push(...edge.links);
+      whole.may &&= edge.may;
+      whole.through = Math.min(whole.through, edge.through);
+      if (strength.indexOf(edge.kind) < strength.indexOf(whole.kind)) whole.kind = edge.kind;
+    }
+  }
+  return [...found.values()].map((edge) => ({ ...edge, reads: edge.links.length }));
 }
 
 // --- what they share ---------------------------------------------------------------------------------
@@ -202,7 +245,9 @@ function box(project, state, node, distance, involved, root) {
     rows.push(...(isOpen ? all : all.filter((vertex) => involved?.has(vertex))));
   }
   if (rows.length > TALLEST) {
-    const kept = rows.slice(0, TALLEST);
+    // Those that matter stay, whatever stands before them.
+    const isAside = (vertex) => Number(Boolean(involved) && !involved.has(vertex));
+    const kept = [...rows].sort((a, b) => isAside(a) - isAside(b)).slice(0, TALLEST);
     if (root !== undefined && rows.includes(root) && !kept.includes(root)) kept[TALLEST - 1] = root;
     rows = kept;
   }

@@ -1,6 +1,9 @@
 // What things are called in the page.
 
-const STATES = {
+/** What a change does to a node, the worst first. */
+export const STATES = ["broken", "changed", "added", "removed", "impacted", "stopped"];
+
+const STATE_WORDS = {
   added: "added",
   changed: "changed",
   impacted: "impacted",
@@ -14,6 +17,13 @@ export const EDGE_WORDS = {
   decides: "decides: it is in a condition, an order or a window of the other",
   rows: "rows: which rows there are",
   may: "may read: possible, and not known",
+  node: "one node reads the other",
+  through: "the way leads through nodes that the filters hide",
+};
+
+export const MARK_WORDS = {
+  bar: "how many nodes, beside the largest group",
+  opaque: "not followed: every column may depend on all that it reads",
 };
 
 export const TYPE_WORDS = {
@@ -26,11 +36,11 @@ export const TYPE_WORDS = {
   semantic_model: "semantic model",
   saved_query: "saved query",
   asset: "asset",
-  relation: "table that is not declared",
+  relation: "undeclared table",
 };
 
 export function stateWord(state) {
-  return STATES[state] ?? state;
+  return STATE_WORDS[state] ?? state;
 }
 
 export function typeWord(node) {

@@ -53,9 +53,13 @@ def test_with_base_it_has_the_change_as_diff_and_select_say_it(sides: Sides) -> 
     assert differing | set(selected["exposures"]) == {
         unique_id for unique_id, state in found.items() if state != "stopped"
     }
-    assert document["compare"]["counts"]["tests_to_run"] == len(
-        [*selected["tests"], *selected["unit_tests"]]
+    counts = document["compare"]["counts"]
+    assert (counts["tests_to_run"], counts["tests"]) == (
+        selected["counts"]["impacted_tests"],
+        selected["counts"]["all_tests"],
     )
+    assert counts["unit_tests_to_run"] == len(selected["unit_tests"])
+    assert sides("select").out.startswith(f"{counts['tests_to_run']} of {counts['tests']} tests")
     to_run = {test for state in document["compare"]["states"] for test in state["run"]}
     assert to_run == {test["unique_id"] for test in selected["tests"]} | set(selected["unit_tests"])
     assert document["compare"]["base"] == "state"

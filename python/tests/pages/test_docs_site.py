@@ -55,44 +55,63 @@ def column(manifest: dict[str, Any], unique_id: str, name: str) -> str:
     return said
 
 
+def inline(description: str) -> str:
+    """The description with the target of each link where the link is."""
+    targets = dict(re.findall(r"^\[([^\]]+)\]: (\S+)$", description, re.MULTILINE))
+    said = re.sub(r"^\[[^\]]+\]: \S+$", "", description, flags=re.MULTILINE)
+    return re.sub(
+        r"\[([^\]]+)\](?:\[([^\]]+)\])?", lambda m: f"[{m[1]}]({targets[m[2] or m[1]]})", said
+    )
+
+
 def test_a_column_says_where_it_comes_from_and_what_it_feeds(manifest: dict[str, Any]) -> None:
-    said = column(manifest, ORDERS, "contact")
-    comes = f"**Comes from:** [stg_payments.email](#!/model/{STG}#columns) (aggregated)"
+    said = inline(column(manifest, ORDERS, "contact"))
+    comes = f"Comes from: [stg_payments.email](#!/model/{STG}#columns) (aggregated)"
     assert comes in said
-    assert "**Computed as:** `MAX(email)`" in said
+    assert "Computed as: `MAX(email)`" in said
     assert "[dim.v2.contact](#!/model/model.shop.dim.v2#columns) (computed)" in said
     inherited = f"email, inherited from [raw_payments.email](#!/seed/{SEED}#columns) over 2 steps"
-    assert f"**Personal data:** {inherited}" in said
-    assert "**Tests:** 1 warned" in said
-    assert "**Blast radius:** 2 nodes below" in said
+    assert f"Personal data: {inherited}" in said
+    assert "Tests: 1 warned" in said
+    assert "Blast radius: 2 nodes below" in said
 
 
 def test_what_the_project_wrote_stands_first(manifest: dict[str, Any]) -> None:
-    assert column(manifest, STG, "email").startswith("where one writes to\n\n- **Comes from:**")
+    assert column(manifest, STG, "email").startswith("where one writes to\n\n- Comes from:")
     node = manifest["nodes"][STG]["description"]
-    assert node.startswith("Payments *as they come*: <b>all</b>.\n\n#### Lineage and trust\n\n")
+    assert node.startswith("Payments *as they come*: <b>all</b>.\n\nLineage and trust: coverage ")
     # Without words of the project the table of columns begins with where a column comes from.
     assert column(manifest, ORDERS, "total").startswith("From stg_payments.amount.\n\n")
 
 
 def test_a_node_says_whose_it_is_and_how_it_stands(manifest: dict[str, Any]) -> None:
     said = unescape(manifest["nodes"][ORDERS]["description"])
-    assert f"| Owner | {docs_project.OWNER} (ann@x.example, #fin) |" in said
-    assert "| Criticality | tier1, certified |" in said
-    assert re.search(r"\| Last success \| 20\d\d-\d\d-\d\d \d\d:\d\d UTC \|", said)
-    assert "| Service levels | 1 met, 1 violated |" in said
-    assert f"| Blast radius | 3 nodes below, with [{docs_project.LABEL}]" in said
+    assert f"- Owner: {docs_project.OWNER} (ann@x.example, #fin)\n" in said
+    assert "- Criticality: tier1, certified\n" in said
+    assert re.search(r"- Last success: 20\d\d-\d\d-\d\d \d\d:\d\d UTC\n", said)
+    assert "- Service levels: 1 met, 1 violated\n" in said
+    assert f"- Blast radius: 3 nodes below, with [{docs_project.LABEL}]" in said
     assert "decided by [stg_payments.order_id]" in said
-    dim = manifest["nodes"]["model.shop.dim.v2"]["description"]
+    dim = inline(manifest["nodes"]["model.shop.dim.v2"]["description"])
     history = "[1](#!/model/model.shop.dim.v1) (deprecated from 2027-01-01)"
-    assert f"| Contract | version 2. History: {history}; " in dim
+    assert f"- Contract: version 2. History: {history}; " in dim
+
+
+def test_what_the_search_shows_raw_reads_as_words(manifest: dict[str, Any]) -> None:
+    """The app's search shows a piece of a description as it is written."""
+    for node in manifest["nodes"].values():
+        for said in (node["description"], *(c["description"] for c in node["columns"].values())):
+            own = said.partition("Lineage and trust")[2] or said.partition("\n\n- ")[2]
+            words = re.split(r"^\[[^\]]+\]: ", own, maxsplit=1, flags=re.MULTILINE)[0]
+            for raw in ("![", "](", "**", "###", "| --- |", "badges/", "#!/"):
+                assert raw not in words, said
 
 
 def test_the_overview_has_the_health_and_what_it_had(manifest: dict[str, Any]) -> None:
     overview = manifest["docs"]["doc.dbt.__overview__"]["block_contents"]
     assert overview.startswith("# Lineage and trust of shop\n")
-    assert "| Node coverage | 100 % (4 of 4 nodes with a query) |" in overview
-    assert "| finance | ![coverage 100 %](badges/domain.finance.coverage.svg)" in overview
+    assert "| Node coverage | 100% (4 of 4 nodes with a query) |" in overview
+    assert "| finance | ![coverage 100%](badges/domain.finance.coverage.svg)" in overview
     assert "Welcome to the auto-generated documentation" in overview
 
 
@@ -297,10 +316,13 @@ def test_the_site_in_one_file_needs_nothing_else(
     alone = tmp_path / "static_index.html"
     shutil.copy(site / "static_index.html", alone)
     one = open_page(alone, f"!/model/{ORDERS}")
-    one.page.get_by_role("cell", name="decided by").wait_for()
-    assert docs_project.OWNER in one.page.locator("td", has_text="Ann").first.inner_text()
-    width = one.page.locator("img[alt^=coverage]").evaluate("one => one.naturalWidth")
-    assert width > 30
+    one.page.get_by_role("listitem").filter(has_text="decided by").wait_for()
+    owner = one.page.locator(".model-markdown li", has_text="Ann").first
+    assert docs_project.OWNER in owner.inner_text()
+    one.page.goto(one.page.url.split("#")[0] + "#!/overview")
+    badge = one.page.locator("img[alt^=coverage]").first
+    badge.wait_for()
+    assert badge.evaluate("one => one.naturalWidth") > 30
     address = tmp_path.resolve().as_uri()
     asked = [url.removeprefix(f"{address}/") for url in one.requests if url.startswith(address)]
     # The icon and what stands in templates; `x` is the picture that a label names.
@@ -367,10 +389,9 @@ def test_hostile_names_are_shown_and_lead_where_they_say(
     else:
         one = served(open_page, site, address[1].removeprefix("!/"))
     page = one.page
-    table = page.locator(".model-markdown table", has_text="Comes from")
-    table.wait_for()
+    above = page.locator(".model-markdown li", has_text="Comes from").get_by_role("link").first
+    above.wait_for()
     one.screenshot(f"docs-hostile-{len(name)}-{static}")
-    above = table.locator("tr", has_text="Comes from").get_by_role("link").first
     said = above.inner_text()
     above.click()
     page.wait_for_timeout(300)

@@ -446,7 +446,7 @@ def test_compare_mode_shows_what_a_pull_request_does(
         "old_report": "removed",
     }
     text = one.page.inner_text("#details")
-    assert "Compared with main: 1 changed, 1 removed, 1 broken, 4 impacted." in text
+    assert "Compared with main: 1 broken, 1 changed, 1 removed, 4 impacted." in text
     assert "cannot find o.status: stg_orders.status is gone" in text
     one.page.uncheck("#states-impacted")
     assert states(one).keys() == {"stg_orders", "fct_orders", "old_report"}

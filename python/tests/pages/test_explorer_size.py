@@ -6,130 +6,17 @@ seconds is its own matter. What is drawn does not grow with the project.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from browsers import OpenPage
+from large_project import large
 
-from dbt_ripple.graph.traversal import EdgeKind
 from dbt_ripple.pages.explorer import explorer_page
-from dbt_ripple.pages.health import Health, Slos
-from dbt_ripple.pages.project_document import (
-    DescribedColumn,
-    DescribedNode,
-    DescribedTest,
-    Link,
-    ProjectDocument,
-)
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-COLUMNS = 15
-WORDS = "order customer payment amount total country region status created updated channel".split()
-KINDS = (
-    (EdgeKind("DIRECT", "IDENTITY", False),),
-    (EdgeKind("DIRECT", "TRANSFORMATION", False), EdgeKind("INDIRECT", "CONDITIONAL", False)),
-)
-FILTER = (EdgeKind("INDIRECT", "FILTER", False),)
-
-
-def large(number: int) -> ProjectDocument:
-    """A project of so many models: wide layers, each reading one to four of the nearest before it."""
-    rng = random.Random(7)
-    ids = [f"model.p.model_{i:05}" for i in range(number)]
-    parents: list[list[int]] = [
-        sorted({rng.randrange(max(0, i - 400), i) for _ in range(rng.randint(1, 4))}) if i else []
-        for i in range(number)
-    ]
-    children: list[list[int]] = [[] for _ in range(number)]
-    for child, of in enumerate(parents):
-        for parent in of:
-            children[parent].append(child)
-    names = [[f"{rng.choice(WORDS)}_{rng.choice(WORDS)}_{k}" for k in range(COLUMNS)] for _ in ids]
-    links = []
-    for child, of in enumerate(parents):
-        for parent in of:
-            links.append(Link(ids[parent], "*rows*", ids[child], "*rows*", FILTER))
-        for k in range(COLUMNS if of else 0):
-            parent = of[k % len(of)]
-            kinds = KINDS[k % 2]
-            links.append(Link(ids[parent], names[parent][k], ids[child], names[child][k], kinds))
-    health = Health(
-        **dict.fromkeys(Health.__struct_fields__[:-1], 0),  # type: ignore[arg-type]
-        slos=Slos(),
-    )
-    described = {
-        unique_id: node(unique_id, i, parents[i], children[i], ids, names[i])
-        for i, unique_id in enumerate(ids)
-    }
-    return ProjectDocument(
-        name="large",
-        adapter_type="spark",
-        dbt_version="1.11.0",
-        ripple_version="0",
-        generated_at=datetime(2026, 1, 1, tzinfo=UTC),
-        has_catalog=True,
-        nodes=described,
-        tests={f"test.p.t{i}": a_test(i) for i in range(number)},
-        links=tuple(links),
-        health=health,
-        domains={},
-        notes=(),
-    )
-
-
-def node(
-    unique_id: str,
-    i: int,
-    parents: list[int],
-    children: list[int],
-    ids: list[str],
-    names: list[str],
-) -> DescribedNode:
-    absent = dict.fromkeys(DescribedNode.__struct_fields__)
-    columns = tuple(
-        DescribedColumn(
-            name=name,
-            type="string",
-            description=f"The {name.replace('_', ' ')} of it.",
-            expression=f"COALESCE(o.{name}, '{i % 97}')" if k % 2 else None,
-            pii=None,
-            is_followed=True,
-            tests=(),
-            blast_radius=k,
-        )
-        for k, name in enumerate(names)
-    )
-    said = {
-        "unique_id": unique_id,
-        "name": unique_id.rpartition(".")[2],
-        "resource_type": "model",
-        "asset_type": "DBT_MODEL",
-        "relation": f"lake.marts.{unique_id}",
-        "layer": ("staging", "intermediate", "marts")[i % 3],
-        "tags": (f"tag_{i % 40}",),
-        "owner": f"team_{i % 60}@x.example",
-        "status": "analysed",
-        "columns": columns,
-        "parents": tuple(ids[p] for p in parents),
-        "children": tuple(ids[c] for c in children),
-        "tests": (f"test.p.t{i}",),
-        "contract_versions": (),
-        "path_is_complete": True,
-        "blast_radius": len(children),
-        "slos": Slos(),
-    }
-    return DescribedNode(**{**absent, **said})  # type: ignore[arg-type]
-
-
-def a_test(i: int) -> DescribedTest:
-    absent = dict.fromkeys(DescribedTest.__struct_fields__)
-    said = {"unique_id": f"test.p.t{i}", "name": f"not_null_{i}", "kind": "not_null", "reads": ()}
-    return DescribedTest(**{**absent, **said})  # type: ignore[arg-type]
 
 
 def measured(open_page: Callable[..., OpenPage], file: Path) -> tuple[float, float, float]:
