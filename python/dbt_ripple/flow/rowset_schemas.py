@@ -25,7 +25,7 @@ def with_schemas_as_arguments(sql: str, tokens: list[Any]) -> list[Any]:
         >>> sql = "from openxml(@d, '/r') with (id int '@id') x"
         >>> tokens = with_schemas_as_arguments(sql, Tokenizer().tokenize(sql))
         >>> [token.text for token in tokens][5:]
-        ['/r', ',', "(id int '@id')", ')', 'x']
+        [',', '/r', ',', "(id int '@id')", ')', 'x']
     """
     ends = _ends(tokens)
     rewritten = list(tokens)
