@@ -101,7 +101,7 @@ def profile(server: ThriftServer, schema: str, name: str = "shop") -> str:
     return (
         f"{name}:\n  target: thrift\n  outputs:\n    thrift:\n      type: spark\n"
         f"      method: thrift\n      host: 127.0.0.1\n      port: {server.port}\n      user: dbt\n"
-        f"      schema: {schema}\n      threads: 4\n"
+        f"      schema: {schema}\n      threads: 4\n      poll_interval: 0\n"
     )
 
 

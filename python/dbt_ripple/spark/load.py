@@ -244,8 +244,6 @@ def _write(
     first, *others = (table for table in snapshot.rows if table != COMMIT)
     each(write, [first])
     each(write, others)
-    if server.sends_again:
-        _check_arrived(server, snapshot, to)
     progress(COMMIT, 0)
     _publish(server, to, id_, snapshot.rows[COMMIT])
     progress(COMMIT, len(snapshot.rows[COMMIT]))
@@ -352,6 +350,8 @@ def _write_partition(
             for statement in make(to.table(table), id_, names, batch, first=number == 0):
                 server.execute(statement)
             progress(table, batch.rows)
+    if server.sends_again:
+        _check_arrived(server, to, id_, table, len(rows))
 
 
 def _insert(name: str, id_: str, names: Sequence[str], batch: Batch, *, first: bool) -> list[str]:
@@ -374,27 +374,24 @@ def _copy(name: str, id_: str, names: Sequence[str], batch: Batch, *, first: boo
     return [*emptied, f"copy into {name} from ({what}) fileformat = parquet"]
 
 
-def _check_arrived(server: Server, snapshot: LineageSnapshot, to: Destination) -> None:
-    """Refuse to publish where a table has more or fewer rows than were sent.
+def _check_arrived(server: Server, to: Destination, id_: str, table: str, sent: int) -> None:
+    """Refuse to go on where a table has more or fewer rows than were sent.
+
+    Asked on the connection that wrote them: another one may remember which files there were before.
 
     Raises:
-        RippleError: it does.
+        RippleError: it has.
     """
-    tables = [table for table in snapshot.rows if table != COMMIT]
-    counted = " union all ".join(
-        f"select '{table}' as name, count(*) as arrived from {to.table(table)}"
-        f" where snapshot_id = '{snapshot.snapshot_id}'"
-        for table in tables
+    (row,) = server.rows(
+        f"select count(*) as arrived from {to.table(table)} where snapshot_id = '{id_}'"
     )
-    for row in server.rows(counted):
-        sent = len(snapshot.rows[row["name"]])
-        if row["arrived"] != sent:
-            raise RippleError(
-                f"{row['arrived']} rows of {row['name']} arrived and {sent} were sent (another load of the"
-                " same artifacts, or a statement that was sent twice as the connection was lost)",
-                str(to),
-                "load again: nothing of it is visible",
-            )
+    if row["arrived"] != sent:
+        raise RippleError(
+            f"{row['arrived']} rows of {table} arrived and {sent} were sent (another load of the same"
+            " artifacts, or a statement that was sent twice as the connection was lost)",
+            str(to),
+            "load again: nothing of it is visible",
+        )
 
 
 def _publish(server: Server, to: Destination, id_: str, rows: Sequence[msgspec.Struct]) -> None:

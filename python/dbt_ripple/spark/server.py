@@ -214,6 +214,9 @@ def _message(error: Exception) -> str:
         (line.strip() for line in lines if not re.fullmatch(r"\w+ Error", line.strip())), ""
     )
     said = re.sub(r"^(?:Error running query: |[\w.$]+(?:Exception|Error): )+", "", said)
+    said = re.sub(
+        r"^\[[\w.]+\] [\w.$]+(?:Exception|Error): (?=\[)", "", said
+    )  # it says which twice
     return said or type(error).__name__
 
 

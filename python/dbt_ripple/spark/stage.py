@@ -57,9 +57,10 @@ class Stage:
                 self._url = volume[1]
                 self._files: _Files = _Volume(volume[1], adapter)
             else:
-                # As the server reads it, which has no folder of ours that a path is relative to.
+                # Hadoop takes the characters of a URL as they are, so a path is not encoded.
+                local = "://" not in url
                 self._url = (
-                    url.rstrip("/") if "://" in url else Path(url).expanduser().resolve().as_uri()
+                    f"file://{Path(url).expanduser().resolve()}" if local else url.rstrip("/")
                 )
                 self._files = _FileSystem(self._url)
         except Exception as error:  # of pyarrow or Databricks' client, by what is wrong with it
@@ -105,9 +106,13 @@ class _FileSystem:
     """A folder or a bucket, by pyarrow."""
 
     def __init__(self, url: str) -> None:
-        from pyarrow.fs import FileSystem
+        from pyarrow.fs import FileSystem, LocalFileSystem
 
-        # Hadoop's name of S3, by which the server reads it.
+        self._files: Any
+        if url.startswith("file://"):
+            self._files, self._root = LocalFileSystem(), url.removeprefix("file://")
+            return
+        # s3a is Hadoop's name of S3, by which the server reads it.
         self._files, self._root = FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", url))
 
     def write(self, path: str, content: bytes) -> None:
