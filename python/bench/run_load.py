@@ -3,10 +3,10 @@
     python python/bench/run_load.py [--models 1000 10000] [--repeat 3] [--folder FOLDER] [--write]
 
 The rows are those of a made-up project (generate.py), analysed once. One server, of 2 GB, has Thrift and
-Connect; the session is an embedded Spark with the same settings, which runs while the server is stopped from
-nothing but time. Each load goes into a schema of its own, and makes its tables. Seconds are those of
-the load alone, as `load` says them (prepare and write), without the start of Python and of Spark; ways take turns, and the
-medians are shown. ``--write`` puts the table into BENCHMARKS.md.
+Connect; the session is an embedded Spark with the same settings. Each load goes into a schema of its own, and
+makes its tables. Seconds are those of the load alone, as `load` says them (prepare and write), without the
+start of Python and of Spark; ways take turns, and the medians are shown. Connect's client has to be
+installed (`pip install "pyspark[connect]"`). ``--write`` puts the table into BENCHMARKS.md.
 """
 
 from __future__ import annotations

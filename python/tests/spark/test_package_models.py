@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 import pytest
+import rows_of_all_types
 from hand_made import node, project
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.cli import cli
 from dbt_ripple.errors import RippleError
-from dbt_ripple.spark.package_models import read_models, rows_about, weeks_of
+from dbt_ripple.spark.package_models import _rows_of, read_models, rows_about, weeks_of
 from dbt_ripple.spark.server import SessionServer
 
 pytestmark = pytest.mark.spark
@@ -85,6 +86,16 @@ def test_rows_of_this_project_in_an_order_of_their_own(spark_with_models: Any) -
     (kpi,) = rows["lineage_kpis"]
     assert (kpi["node_coverage"], kpi["changes"], kpi["median_blast_radius"]) == (0.75, 2, 1.5)
     json.dumps(rows)
+
+
+def test_rows_are_read_as_they_are(spark: Any) -> None:
+    """`test_thrift.py` reads the same through dbt's adapter."""
+    for statement in rows_of_all_types.statements("read_by_session"):
+        spark.sql(statement)
+    relation = "`read_by_session`.`of_all_types`"
+    rows = _rows_of(SessionServer(spark), relation, rows_of_all_types.PROJECT)
+    assert sorted(rows, key=lambda row: str(row["many"])) == rows_of_all_types.expected()
+    spark.sql("drop schema read_by_session cascade")
 
 
 def test_rows_about_some_nodes(spark_with_models: Any) -> None:

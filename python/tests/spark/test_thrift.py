@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import rows_of_all_types
 from demo_run import without_java
 from hostile import PARTS
 from snapshots_by_hand import snapshot_by_hand
@@ -186,7 +187,7 @@ def test_statements_are_of_bounded_size(reach: Callable[..., AdapterServer]) -> 
     snapshot = snapshot_by_hand("s1", nodes=60)
     load(server, snapshot, to)
     inserts = [text for text in server.sent if text.startswith("insert") and "`nodes`" in text]  # type: ignore[attr-defined]
-    assert len(inserts) > 5
+    assert len(inserts) > 3
     assert [text.startswith("insert overwrite") for text in inserts] == [
         True,
         *[False] * (len(inserts) - 1),
@@ -233,6 +234,45 @@ def test_an_older_table_gets_its_columns_and_keeps_yours(
         f" as new, count(*) as n from {to.table('nodes')}"
     )
     assert row == {"old": 1, "new": 3, "n": 4}
+
+
+# Spark fetches the jars of these formats.
+@pytest.mark.matrix
+@pytest.mark.parametrize("file_format", ["delta", "iceberg"])
+def test_other_formats_by_thrift(tmp_path: Path, file_format: str) -> None:
+    to = Destination(("format_raw",), file_format)
+    folder = tmp_path / "project"
+    first, second = awkward("s1"), snapshot_by_hand("s2", nodes=9)
+    with thrift_server(tmp_path / "server", file_format) as running:
+        dead = AdapterServer(adapter_at(running, folder), statement_bytes=500)
+        inserted: list[str] = []
+        execute = dead.execute
+
+        def dying(statement: str) -> None:
+            if statement.startswith(f"insert into {to.table('snapshots')}"):
+                raise KeyError
+            inserted.append(statement)
+            execute(statement)
+
+        dead.execute = dying  # type: ignore[method-assign]
+        with pytest.raises(RippleError):
+            load(dead, snapshot_by_hand("s2", nodes=4), to)
+        assert visible(dead, to) == sizes()
+        assert any(f"using {file_format}" in statement for statement in inserted)
+        server = AdapterServer(adapter_at(running, folder), statement_bytes=500)
+        load(server, first, to)
+        load(server, second, to)
+        assert visible(server, to) == sizes(first, second)
+        of_first = f"select * from {to.table('nodes')} where snapshot_id = 's1'"
+        rows = sorted(repr([row[n] for n in columns("nodes")]) for row in server.rows(of_first))
+        assert rows == sorted(map(as_read, first.rows["nodes"]))
+        staged = AdapterServer(
+            adapter_at(running, folder), Stage(str(tmp_path / "stage")), statement_bytes=1
+        )
+        third = snapshot_by_hand("s3")
+        load(staged, third, to)
+        assert visible(staged, to) == sizes(first, second, third)
+        staged.close()
 
 
 # --- what goes wrong -----------------------------------------------------------------------------
@@ -345,69 +385,14 @@ def test_killed_at_any_point_a_load_shows_nothing_and_runs_again(
 
 # --- reading -----------------------------------------------------------------------------------------
 
-READ = """
-import json, sys
-from pathlib import Path
-from test_thrift import adapter_at
-from thrift_server import ThriftServer
-from dbt_ripple.spark.package_models import _rows_of
-from dbt_ripple.spark.server import AdapterServer, SessionServer
-from dbt_ripple.spark.session import get_session
 
-port, connect, folder = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-adapter = adapter_at(ThriftServer(port, None, folder), folder)
-for server in (AdapterServer(adapter), SessionServer(get_session(remote=connect))):
-    rows = sorted(_rows_of(server, "`read_raw`.`of_all_types`", "it's"), key=str)
-    print(json.dumps(rows, default=repr))
-"""
-
-
-def test_both_ways_read_the_same(
-    reach: Callable[..., AdapterServer], thrift: ThriftServer, tmp_path: Path
-) -> None:
+def test_rows_are_read_as_they_are(reach: Callable[..., AdapterServer]) -> None:
+    """`test_package_models.py` reads the same through a session."""
     server = reach()
-    server.execute("create schema read_raw")
-    server.execute(
-        "create table read_raw.of_all_types using parquet as select"
-        " cast(x'69742773' as string) as project_name, t as text, cast(n as decimal(20, 2)) as amount,"
-        " cast(n as double) as ratio, n > 1 as truth, cast(n as bigint) as many,"
-        " timestamp_micros(1794787200123456 + n) as at, date'2026-11-16' as day,"
-        " array(t, null) as texts, named_struct('a', n, 'b', t) as two, map(coalesce(t, 'k'), n) as by_text"
-        " from values (1, ''), (2, 'null'), (3, null), (4, 'x\\ny') as v(n, t)"
-    )
-    server.execute("insert into read_raw.of_all_types (project_name) values ('another')")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            READ,
-            str(thrift.port),
-            str(thrift.connect),
-            str(tmp_path / "child"),
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    by_adapter, by_session = map(json.loads, done.stdout.splitlines()[-2:])
-    assert by_adapter == by_session
-    assert len(by_adapter) == 4
-    (first,) = (row for row in by_adapter if row["many"] == 1)
-    assert first == {
-        "project_name": "it's",
-        "text": "",
-        "amount": 1,
-        "ratio": 1.0,
-        "truth": False,
-        "many": 1,
-        "at": "2026-11-16T00:00:00.123457+00:00",
-        "day": "2026-11-16",
-        "texts": '["",null]',
-        "two": '{"a":1,"b":""}',
-        "by_text": '{"":1}',
-    }
+    for statement in rows_of_all_types.statements("read_raw"):
+        server.execute(statement)
+    rows = _rows_of(server, "`read_raw`.`of_all_types`", rows_of_all_types.PROJECT)
+    assert sorted(rows, key=lambda row: str(row["many"])) == rows_of_all_types.expected()
 
 
 # --- the shop ------------------------------------------------------------------------------------------
