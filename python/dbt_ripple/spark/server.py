@@ -117,8 +117,10 @@ class SessionServer:
         self, table: str, names: Sequence[str], rows: Sequence[msgspec.Struct]
     ) -> Generator[Batch, None, None]:
         """As :class:`Server` says."""
+        if not rows:  # Spark Connect makes no frame of an Arrow table without rows
+            yield _inline(names, columns(table), 0, b"[]")
         view = f"dbt_ripple_rows_{get_ident()}"  # several tables are written at a time
-        for start in range(0, max(len(rows), 1), CHUNK):
+        for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
             frame = arrow_frame(self._session, arrow_table(table, chunk).select(names))
             # One file a chunk: readers, not writers, pay for small files.

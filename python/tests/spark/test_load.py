@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from snapshots_by_hand import MOMENT, snapshot_by_hand
@@ -105,6 +107,15 @@ def test_another_adapter_is_told_in_one_line():
     ):
         destination(project)
     assert destination(project, "raw") == Destination(("raw",), "parquet")
+
+
+def test_a_table_without_rows_needs_no_frame():
+    """Spark Connect makes none of an empty Arrow table; this session could make none at all."""
+    server = SessionServer(SimpleNamespace(version="4.1.4"))
+    (batch,) = server.batches("run_results", ["status", "started_at"], [])
+    assert batch.rows == 0
+    assert "array<struct<c0: string, c1: bigint>>" in batch.relation
+    assert "timestamp_micros(c1) as `started_at`" in batch.relation
 
 
 # --- on Spark --------------------------------------------------------------------------------------
