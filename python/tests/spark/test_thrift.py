@@ -26,11 +26,13 @@ from hostile import PARTS
 from snapshots_by_hand import snapshot_by_hand
 from thrift_server import ThriftServer, free_port, profile, thrift_server
 
+from dbt_ripple.artifacts import read_project
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.dbt_runner.profile import adapter_of
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_rows import LineageSnapshot
 from dbt_ripple.graph.lineage_tables import TABLES
+from dbt_ripple.selection import select
 from dbt_ripple.spark.load import Destination, columns, load
 from dbt_ripple.spark.package_models import _rows_of
 from dbt_ripple.spark.server import AdapterServer
@@ -464,17 +466,11 @@ def test_the_shop_by_thrift_alone(
     assert first["snapshot_id"] == second["snapshot_id"] != said["snapshot_id"]
     # The tests that the edit can break: by the tables on the server, and by the artifacts.
     run("dbt", "--quiet", "run", "--select", "package:dbt_ripple,dim_snapshots")
-    chosen = json.loads(
-        run(
-            *("dbt-ripple", "select", "--state", str(base), "--target-path", "target/ripple"),
-            *("--assume-passed", "--format", "json"),
-        )
-    )
     impacted = reach().rows("select unique_id from shop_ripple.impacted_tests")
-    assert {row["unique_id"] for row in impacted} == {
-        test["unique_id"] for test in chosen["selected"]
-    }
-    assert impacted
+    projects = [read_project(folder) for folder in (base, run.shop / "target" / "ripple")]
+    chosen = {test.unique_id for test in select(*projects, facts=False).tests}
+    assert {row["unique_id"] for row in impacted} == chosen
+    assert chosen
 
     target = ("--target-path", "target/ripple")
     report = json.loads(run("dbt-ripple", "report", "--weeks", "1", "--format", "json", *target))
