@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from types import SimpleNamespace
 
 import jsonschema
 import pytest
 from click.testing import CliRunner
+from snapshots_by_hand import snapshot_by_hand
 from thrift_server import free_port
 
 from dbt_ripple.cli import cli
 from dbt_ripple.cli.build import _way
+from dbt_ripple.cli.load import progress_of
 from dbt_ripple.cli.spark_server import SparkOptions
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.dbt_runner.profile import adapter_of
@@ -113,6 +116,25 @@ def test_a_stage_is_for_the_connection_of_dbt(project):
     result = run("load", "--schema", "raw", "--project-dir", project, "--stage", "s3://bucket/x")
     assert "through a Spark session; leave --stage out" in str(result.exception)
     assert str(result.exception).startswith("--stage s3://bucket/x: ")
+
+
+def test_a_long_load_says_how_far_it_is(monkeypatch, capsys):
+    snapshot = snapshot_by_hand("s1", nodes=10)
+    total = sum(map(len, snapshot.rows.values()))
+    with progress_of(snapshot) as progress:
+        progress("nodes", 0)
+        progress("nodes", 10)
+    assert capsys.readouterr().err == ""  # not yet ten seconds
+    monkeypatch.setattr(sys.modules["dbt_ripple.cli.load"], "SAY_EVERY", 0)
+    with progress_of(snapshot) as progress:
+        progress("nodes", 0)
+        progress("nodes", 10)
+        progress("columns", total - 10)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        f"dbt-ripple: {share:.0%} of the rows written after 0 seconds"
+        for share in (0, 10 / total, 1)
+    ]
 
 
 def profile_of(project, **target):

@@ -124,7 +124,7 @@ def awkward(id_: str) -> LineageSnapshot:
         msgspec.structs.replace(template, unique_id=str(number), description=text)
         for number, text in enumerate(texts)
     ]
-    times = [float("inf"), float("-inf"), -0.0, 1e-300, 0.1, 3.0, None]
+    times = [float("nan"), float("inf"), float("-inf"), -0.0, 1e-300, 0.1, 3.0, None]
     result: Any = snapshot.rows["run_results"][0]
     rows["run_results"] = [
         msgspec.structs.replace(result, execution_time=time_, failures=2**63 - 1, rows_affected=-1)
