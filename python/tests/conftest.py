@@ -24,7 +24,8 @@ pytest_plugins = ["produced_reasons", "browsers"]
 TESTS = Path(__file__).parent
 LONGEST_FILES = (
     # Of `make spark`; the first makes the demo, which the second reads at its end.
-    *("integration/test_shop.py", "oracle/test_catalyst.py", "spark/test_load_killed.py"),
+    *("integration/test_shop.py", "spark/test_thrift.py", "oracle/test_catalyst.py"),
+    "spark/test_load_killed.py",
     *("integration/test_game_day_on_spark.py", "spark/test_load.py"),
     *("open_lineage/test_track_dataframe.py", "open_lineage/test_build_emit.py"),
     *("spark/test_hostile_rows.py", "spark/test_session.py"),

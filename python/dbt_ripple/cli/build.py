@@ -2,7 +2,7 @@
 
 dbt overwrites target/manifest.json at every command, mostly without compiled SQL, so this command
 compiles the whole project into a folder of its own, ``ripple`` in the target folder. dbt and the
-loader share one Spark session.
+loader share one connection: the Spark session of this process, or the server of the profile.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,10 @@ import click
 from dbt_ripple.artifacts.read_artifacts import own_nodes_shown
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
-from dbt_ripple.cli.dbt_options import dbt_options
+from dbt_ripple.cli.dbt_options import threads_option
 from dbt_ripple.cli.emit import EventSettings, events_of
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.load import (
-    document,
-    lower_on,
-    open_session,
-    progress_of,
-    snapshot_of,
-    spark_options,
-    summary,
-)
+from dbt_ripple.cli.load import document, progress_of, snapshot_of, summary
 from dbt_ripple.cli.options import (
     cache_options,
     format_option,
@@ -39,7 +32,8 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
-from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
+from dbt_ripple.cli.spark_server import SparkOptions, Way, stage_option, with_spark_options
+from dbt_ripple.dbt_runner.invoke import Dbt
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
 from dbt_ripple.openlineage.client import (
@@ -68,23 +62,23 @@ Examples:
     is_flag=True,
     help="Send OpenLineage events of the lineage models and tests that ran, as `emit` does.",
 )
-@dbt_options
+@threads_option
 @format_option("text", "json", help="Output format; dbt's own output goes to stderr.")
 @with_asset_options
-@spark_options
+@with_spark_options
+@stage_option
 @cache_options
 @project_options
 def build(
     emit: bool,
     style: str,
     assets: AssetOptions,
-    master: str | None,
-    remote: str | None,
+    where: SparkOptions,
+    threads: int | None,
     cache_dir: Path | None,
     no_cache: bool,
     project_dir: Path,
     target_path: Path | None,
-    **dbt_arguments: Any,
 ) -> None:
     """Compile the project, load its lineage, and build and test the lineage models.
 
@@ -110,7 +104,7 @@ def build(
             str(folder),
             "make it writable or name another folder by --target-path",
         ) from error
-    options = DbtOptions.taken(dbt_arguments)
+    options = replace(where.dbt, threads=threads)
     sender = _sender() if emit else None
     dbt = Dbt(project_dir.resolve(), folder, options)
     clock = _Clock()
@@ -118,11 +112,11 @@ def build(
     manifest = dbt("parse", *_parsed_before(folder)).result
     check_adapter(manifest.metadata.adapter_type)
     _check_package(manifest, project_dir)
-    connection = _Connection.of(manifest)
-    connection.check(master, remote)
+    credentials, target_name = _connected_to()
+    way = _way(where, credentials)
     clock.lap("parse")
 
-    session = open_session(master, remote, connection.session_config)
+    way.start()
     clock.lap("session")
 
     # The package's own nodes are hidden from answers and tables, unless the project reads them.
@@ -134,15 +128,12 @@ def build(
     from dbt_ripple.spark.load import destination, load
 
     with open_cache(cache_dir, no_cache) as cache:
-        threads = options.threads
-        target_folder = open_target(folder, cache, threads, lower_on(lambda: session, threads))
-        snapshot = snapshot_of(
-            target_folder, project_dir, target_name=connection.target_name, assets=assets
-        )
+        target_folder = open_target(folder, cache, threads, way.lower_many(threads))
+        snapshot = snapshot_of(target_folder, project_dir, target_name=target_name, assets=assets)
         to = destination(target_folder.project)
     clock.lap("analyse")
-    with progress_of(snapshot) as progress:
-        loaded = load(session, snapshot, to, progress=progress)
+    with way.server() as server, progress_of(snapshot) as progress:
+        loaded = load(server, snapshot, to, progress=progress)
     clock.lap("load")
 
     # Into a folder below, so that the compiled artifacts stay for `analyze`, `trace` and `load`.
@@ -251,47 +242,20 @@ def _is_read(manifest: Any) -> bool:
     )
 
 
-class _Connection:
-    """How dbt reaches its warehouse, as the profile says.
+def _connected_to() -> tuple[Any, str | None]:
+    """The credentials of the adapter that dbt has registered when it parsed, and the name of the target."""
+    from dbt_ripple.dbt_runner.profile import registered_adapter
 
-    Attributes:
-        kind: the adapter and its method, for example ``spark (thrift)``.
-        shares_session: whether dbt works on the Spark session of its own process.
-        target_name: of the profile.
-    """
+    config = registered_adapter().config
+    return config.credentials, config.target_name
 
-    def __init__(
-        self, kind: str, method: str, target_name: str | None, config: dict[str, str]
-    ) -> None:
-        self.kind = kind
-        self.shares_session = method == "session"
-        self.target_name = target_name
-        self._config = config
 
-    @classmethod
-    def of(cls, manifest: Any) -> _Connection:
-        """The connection of the adapter that dbt has registered when it parsed."""
-        from dbt.adapters.factory import get_adapter_by_type
+def _way(where: SparkOptions, credentials: Any) -> Way:
+    """The way to the Spark that dbt builds on: dbt's own connection, or the session of this process."""
+    from dbt_ripple.dbt_runner.profile import by_adapter, registered_adapter
 
-        adapter: Any = get_adapter_by_type(manifest.metadata.adapter_type)
-        credentials = adapter.config.credentials
-        method = str(getattr(credentials, "method", ""))
-        kind = f"{credentials.type} ({method})" if method else credentials.type
-        config = dict(getattr(credentials, "server_side_parameters", None) or {})
-        return cls(kind, method, adapter.config.target_name, config)
-
-    @property
-    def session_config(self) -> dict[str, str]:
-        """Settings the session is started with, so that it is the one dbt would start."""
-        return self._config if self.shares_session else {}
-
-    def check(self, master: str | None, remote: str | None) -> None:
-        """Refuse to load into an embedded Spark what dbt would look for in another one."""
-        if self.shares_session or master or remote or os.environ.get("SPARK_REMOTE"):
-            return
-        raise RippleError(
-            f"dbt connects by {self.kind}, and the loader cannot load through that",
-            "profiles.yml",
-            "name a Spark that sees the same metastore by --remote or --master, or use"
-            " `method: session`",
-        )
+    if by_adapter(credentials):
+        # Asked when the load begins: each of dbt's commands makes a new one.
+        return Way(where, None if where.given else registered_adapter)
+    # Started with these settings, it is the one that dbt would start.
+    return Way(where, None, dict(getattr(credentials, "server_side_parameters", None) or {}))

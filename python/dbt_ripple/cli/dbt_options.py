@@ -11,18 +11,17 @@ import click
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def dbt_options(command: _Command) -> _Command:
-    """Add the options that dbt is called with; :meth:`DbtOptions.taken` takes them."""
-    threads = click.option(
+def threads_option(command: _Command) -> _Command:
+    """Add ``--threads`` of a command that runs dbt."""
+    return click.option(
         "--threads",
         type=click.IntRange(min=1),
         help="Threads of dbt, and processes for the analysis.",
-    )
-    return connection_options(threads(command))
+    )(command)
 
 
 def connection_options(command: _Command) -> _Command:
-    """Those of :func:`dbt_options` that say what dbt connects to, and its vars."""
+    """Add the options that say what dbt connects to, and its vars; :meth:`DbtOptions.taken` takes them."""
     for option in reversed(
         (
             click.option(

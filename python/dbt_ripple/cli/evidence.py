@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,6 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.load import open_session, spark_options
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -21,6 +21,7 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.cli.spark_server import SparkOptions, Way, with_spark_options
 from dbt_ripple.rendering.output import answer, as_document, count
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ Examples:
 )
 @format_option("text", "json")
 @with_asset_options
-@spark_options
+@with_spark_options
 @analysis_options
 @project_options
 def evidence(
@@ -77,8 +78,7 @@ def evidence(
     namespace: str,
     style: str,
     assets: AssetOptions,
-    master: str | None,
-    remote: str | None,
+    where: SparkOptions,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -122,9 +122,12 @@ def evidence(
         if tables:
             from dbt_ripple.spark.package_models import rows_about
 
-            at_hand.recorded, unread = rows_about(
-                lambda: open_session(master, remote), project, lineage.made_of
-            )
+            with ExitStack() as stack:
+                at_hand.recorded, unread = rows_about(
+                    lambda: stack.enter_context(Way.of(where, project_dir).server()),
+                    project,
+                    lineage.made_of,
+                )
             at_hand.add_unread(unread)
         datasets = assets.namespace or project.metadata.adapter_type or "unknown"
         events, absent = events_of(project, analysis, lineage.sides, (namespace, datasets))

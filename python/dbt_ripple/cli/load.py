@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -21,36 +20,19 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
+from dbt_ripple.cli.spark_server import SparkOptions, Way, stage_option, with_spark_options
 from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.escaping import styled
 from dbt_ripple.rendering.output import answer, as_document, count, warn
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from dbt_ripple.graph.lineage_rows import LineageSnapshot
-    from dbt_ripple.graph.query_cache import LowerMany
     from dbt_ripple.graph.target_folder import TargetFolder
     from dbt_ripple.spark.load import Loaded, Progress
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def spark_options(command: _Command) -> _Command:
-    """Add ``--master`` and ``--remote``, which say what Spark to work on."""
-    command = click.option(
-        "--remote",
-        metavar="URL",
-        # The variable is read where the session is made: it gives way to --master.
-        help="A Spark Connect server, for example sc://host:15002.  [env var: SPARK_REMOTE]",
-    )(command)
-    return click.option(
-        "--master",
-        metavar="URL",
-        help="A Spark master to connect to, for example spark://host:7077 or yarn.  "
-        "[default: an embedded Spark, as SPARK_CONF_DIR configures it]",
-    )(command)
+SAY_EVERY: Final = 10.0
+"""Seconds between two lines of a load that takes longer."""
 
 
 @click.command(
@@ -82,7 +64,8 @@ Examples:
 )
 @format_option("text", "json", help="Output format.")
 @with_asset_options
-@spark_options
+@with_spark_options
+@stage_option
 @analysis_options
 @project_options
 def load(
@@ -91,8 +74,7 @@ def load(
     max_closure: int | None,
     assets: AssetOptions,
     style: str,
-    master: str | None,
-    remote: str | None,
+    where: SparkOptions,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -103,48 +85,30 @@ def load(
 
     Reads the artifacts that `dbt docs generate` or `dbt compile` of the whole project wrote to the
     target folder. Loading the same artifacts twice adds nothing. If a load fails halfway, readers
-    see nothing of it: run it again. If more than 5,000 queries have to be analysed, a cluster's
-    executors do it, provided that dbt-ripple is installed there.
+    see nothing of it: run it again. Rows go through dbt's own connection (Thrift, HTTP, ODBC, Databricks),
+    unless the profile says `method: session` or a Spark is named. If more than 5,000 queries have to be
+    analysed, the executors of a cluster that is named do it, provided that dbt-ripple is installed there.
     """
     from dbt_ripple.spark.load import destination
     from dbt_ripple.spark.load import load as load_snapshot
 
     started = time.perf_counter()
-    session_of = functools.cache(lambda: open_session(master, remote))
+    way = Way.of(where, project_dir)
     with open_cache(cache_dir, no_cache) as cache:
-        lower_many = lower_on(session_of, threads)
+        lower_many = way.lower_many(threads)
         folder = artifacts_folder(project_dir, target_path)
         target = open_target(folder, cache, threads, lower_many)
         to = destination(target.project, schema, file_format)
         snapshot = snapshot_of(target, project_dir, max_closure=max_closure, assets=assets)
     analysed = time.perf_counter()
-    session = session_of()
-    connected = time.perf_counter()
-    with progress_of(snapshot) as progress:
-        loaded = load_snapshot(session, snapshot, to, progress=progress)
+    with way.server() as server, progress_of(snapshot) as progress:
+        connected = time.perf_counter()
+        loaded = load_snapshot(server, snapshot, to, progress=progress)
     seconds = {"analyse": analysed - started, "session": connected - analysed, **loaded.seconds}
     if style == "json":
         answer(as_document(document(loaded, snapshot, str(to), seconds)))
     else:
         answer(summary(loaded, str(to), seconds))
-
-
-def open_session(
-    master: str | None, remote: str | None, config: Mapping[str, str] | None = None
-) -> SparkSession:
-    """The Spark session to work on, as `spark.session.get_session` gives it."""
-    from dbt_ripple.spark.session import get_session
-
-    with terminal.progress("starting Spark"):
-        return get_session(master, remote, config=config, report=warn)
-
-
-def lower_on(session: Callable[[], SparkSession], threads: int | None) -> LowerMany:
-    """How `load` and `build` lower many queries: on a cluster's executors, or else on cores here."""
-    from dbt_ripple.graph.process_pool import cores, in_processes
-    from dbt_ripple.spark.executors import on_executors
-
-    return on_executors(session, in_processes(threads or cores()), warn)
 
 
 def snapshot_of(
@@ -196,15 +160,21 @@ def snapshot_of(
 
 @contextmanager
 def progress_of(snapshot: LineageSnapshot) -> Iterator[Progress]:
-    """The progress line while a snapshot is written."""
+    """The progress line while a snapshot is written, and a line every ten seconds, for logs."""
     total = sum(map(len, snapshot.rows.values())) or 1
+    begun = said = time.monotonic()
+    written = 0
     with terminal.progress("loading") as rename:
-        begun = before = 0
 
         def advance(table: str, rows: int) -> None:
-            nonlocal begun, before
-            begun, before = begun + before, rows
-            rename(f"loading {table}, {begun / total:.0%} of the rows written")
+            nonlocal written, said
+            written += rows
+            share = f"{written / total:.0%} of the rows written"
+            rename(f"loading {table}, {share}")
+            now = time.monotonic()
+            if now - said >= SAY_EVERY:
+                said = now
+                warn(f"{share} after {now - begun:.0f} seconds")
 
         yield advance
 

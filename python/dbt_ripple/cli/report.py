@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
 from dbt_ripple.cli.complete_artifacts import complete, open_complete, partial_option
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.load import open_session, spark_options
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -22,6 +22,7 @@ from dbt_ripple.cli.options import (
     project_options,
     states_option,
 )
+from dbt_ripple.cli.spark_server import SparkOptions, Way, with_spark_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
 from dbt_ripple.secrets import scrub
@@ -69,7 +70,7 @@ Examples:
 )
 @format_option("text", "html", "markdown", "json")
 @with_asset_options
-@spark_options
+@with_spark_options
 @partial_option
 @analysis_options
 @project_options
@@ -81,8 +82,7 @@ def report(
     output: Path | None,
     style: str,
     assets: AssetOptions,
-    master: str | None,
-    remote: str | None,
+    where: SparkOptions,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -117,7 +117,7 @@ def report(
                 threads=threads,
             )
         else:
-            document = _of_tables(target, of, now, master, remote)
+            document = _of_tables(target, of, now, where, project_dir)
     if style == "json":
         lines = as_document(document)
     elif style == "html":
@@ -224,23 +224,24 @@ def _of_tables(
     target: TargetFolder,
     weeks: Sequence[date],
     now: datetime,
-    master: str | None,
-    remote: str | None,
+    where: SparkOptions,
+    project_dir: Path,
 ) -> ReportDocument:
     from functools import cache as once
 
     from dbt_ripple.pages.report_from_tables import MODELS, RUNS, from_tables, week_in
     from dbt_ripple.spark.package_models import check_package, read_models, weeks_of
 
-    session = once(lambda: open_session(master, remote))
     project = target.project
     try:
         check_package(project)
     except RippleError as error:
         fix = f"{error.fix}, or name artifacts that were kept by --history or --state"
         raise RippleError(error.what, error.where, fix) from error
-    rows, unread = read_models(session, project, MODELS)
-    ran = weeks_of(session, project, RUNS, "ran_at")
+    with ExitStack() as stack:
+        server = once(lambda: stack.enter_context(Way.of(where, project_dir).server()))
+        rows, unread = read_models(server, project, MODELS)
+        ran = weeks_of(server, project, RUNS, "ran_at")
     if ran is None:
         unread[RUNS] = "it cannot be read, so it is not known in which weeks something ran"
     weeks_of_runs = {week for moment in ran or () if (week := week_in(moment)) is not None}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.graph.cache import engine
 from dbt_ripple.graph.query_cache import LowerMany
-from dbt_ripple.spark.load import arrow_frame
+from dbt_ripple.spark.server import arrow_frame
 from dbt_ripple.spark.session import first_line
 
 if TYPE_CHECKING:

@@ -12,21 +12,25 @@ What is guaranteed, on parquet, Delta Lake and Iceberg alike:
   version has are added; columns of your own stay.
 
 What is not: two loads of the *same* artifacts at the same moment are not kept apart on parquet,
-which has no transactions.
+which has no transactions. Where a statement can be sent twice (a lost connection), what arrived is
+counted before the load is published: it is not published with a row too many.
 
-Rows travel as Arrow, a quarter of a million at a time, never as SQL text.
+This module says what is made, written and asked; how statements and rows reach the server is
+:mod:`dbt_ripple.spark.server`'s.
 """
 
 from __future__ import annotations
 
 import time
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Any, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -38,13 +42,8 @@ from dbt_ripple.spark.session import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
-WORKERS: Final = 4
-"""Tables that are written at a time."""
-
-CHUNK: Final = 250_000
-"""Rows that travel at once: what they take in the driver's memory is bounded by it."""
+    from dbt_ripple.spark.server import Batch, Server
 
 COMMIT: Final = "snapshots"
 """The table whose row publishes a load."""
@@ -66,7 +65,7 @@ ADAPTERS: Final = frozenset({"spark", "databricks"})
 """Adapters of dbt that the lineage tables can be made with."""
 
 Progress = Callable[[str, int], None]
-"""Called with a table and its number of rows before it is written."""
+"""Called with a table and 0 before it is written, then with how many rows of it were just written."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ def destination(
 
 
 def load(
-    session: SparkSession,
+    server: Server,
     snapshot: LineageSnapshot,
     to: Destination,
     *,
@@ -176,22 +175,24 @@ def load(
     """Load one snapshot and publish it.
 
     Args:
-        session: any Spark 3.5 or later, Spark Connect included.
+        server: any Spark 3.5 or later.
         snapshot: the rows.
         to: where they go; schema and tables are made when missing.
-        progress: called before each table.
+        progress: called before each table and after each of its batches, by one thread at a time.
 
     Raises:
-        RippleError: the schema or a table cannot be made or written.
+        RippleError: the schema or a table cannot be made or written, or what arrived is not what was sent.
     """
     started = time.perf_counter()
     counts = {table: len(rows) for table, rows in snapshot.rows.items()}
     try:
-        prepare(session, to)
-        prepared = time.perf_counter()
-        already = _is_published(session, to, snapshot.snapshot_id)
-        if not already:
-            _write(session, snapshot, to, progress)
+        with ThreadPoolExecutor(server.workers) as pool:
+            each = _Each(pool)
+            prepare(server, to, each)
+            prepared = time.perf_counter()
+            already = _is_published(server, to, snapshot.snapshot_id)
+            if not already:
+                _write(server, snapshot, to, each, _one_at_a_time(progress))
     except RippleError:
         raise
     except Exception as error:
@@ -205,60 +206,86 @@ def load(
     return Loaded(snapshot.snapshot_id, already, counts, seconds)
 
 
-def _write(
-    session: SparkSession, snapshot: LineageSnapshot, to: Destination, progress: Progress | None
-) -> None:
-    """Write all tables: the first alone, which tells of a load that began, and the commit last."""
+class _Each:
+    """Does the same for several tables at a time: most of it is waiting for the metastore."""
+
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self._pool = pool
+
+    def __call__(self, work: Callable[[str], None], tables: Iterable[str]) -> None:
+        # dbt keeps what it knows of its run in a context, which a thread does not inherit.
+        submitted = [self._pool.submit(copy_context().run, work, table) for table in tables]
+        for done in submitted:
+            done.result()
+
+
+def _one_at_a_time(progress: Progress | None) -> Progress:
+    """The same, called by one thread at a time; without one, nothing."""
     lock = Lock()
 
-    def write(table: str) -> None:
-        rows = snapshot.rows[table]
-        if progress:
+    def locked(table: str, rows: int) -> None:
+        if progress is not None:
             with lock:
-                progress(table, len(rows))
-        if table == COMMIT:
-            _publish(session, to, snapshot.snapshot_id, rows)
-        else:
-            _write_partition(session, to.table(table), snapshot.snapshot_id, table, rows)
+                progress(table, rows)
+
+    return locked
+
+
+def _write(
+    server: Server, snapshot: LineageSnapshot, to: Destination, each: _Each, progress: Progress
+) -> None:
+    """Write all tables: the first alone, which tells of a load that began, and the commit last."""
+    id_ = snapshot.snapshot_id
+
+    def write(table: str) -> None:
+        progress(table, 0)
+        _write_partition(server, to, id_, table, snapshot.rows[table], progress)
 
     first, *others = (table for table in snapshot.rows if table != COMMIT)
-    write(first)
-    _side_by_side(session, write, others)
-    write(COMMIT)
+    each(write, [first])
+    each(write, others)
+    progress(COMMIT, 0)
+    _publish(server, to, id_, snapshot.rows[COMMIT])
+    progress(COMMIT, len(snapshot.rows[COMMIT]))
 
 
-def prepare(session: SparkSession, to: Destination) -> None:
+def prepare(server: Server, to: Destination, each: _Each) -> None:
     """Make the schema and the tables where they are missing, and add the columns a table lacks."""
-    # Asked first: who may not create schemas can still be given one.
-    if not session.catalog.databaseExists(to.schema):
-        session.sql(f"create schema if not exists {to.schema}")
-    _side_by_side(session, lambda table: _prepare_table(session, to, table), [*TABLES, *RECORDED])
+    try:
+        # Asked first: who may not create schemas can still be given one.
+        server.rows(f"describe schema {to.schema}")
+    except (
+        Exception
+    ):  # of Spark, by what it works on: it is missing, or the next statement says why
+        server.execute(f"create schema if not exists {to.schema}")
+    there = {str(row["tableName"]).lower() for row in server.rows(f"show tables in {to.schema}")}
+
+    def make(table: str) -> None:
+        name = to.table(table)
+        if table not in there:
+            server.execute(create_table(name, table, to.file_format))
+            return
+        present = {column.lower() for column in described(server, name)}
+        missing = [
+            f"{_quoted(column)} {type_}"
+            for column, type_ in columns(table).items()
+            if column not in present
+        ]
+        if missing:
+            server.execute(f"alter table {name} add columns ({', '.join(missing)})")
+
+    each(make, [*TABLES, *RECORDED])
 
 
-def _prepare_table(session: SparkSession, to: Destination, table: str) -> None:
-    name = to.table(table)
-    if not session.catalog.tableExists(name):
-        session.sql(create_table(name, table, to.file_format))
-        return
-    present = {column.lower() for column in session.table(name).columns}
-    missing = [
-        f"{_quoted(column)} {type_}"
-        for column, type_ in columns(table).items()
-        if column not in present
-    ]
-    if missing:
-        session.sql(f"alter table {name} add columns ({', '.join(missing)})")
-
-
-def _side_by_side(
-    session: SparkSession, work: Callable[[str], None], tables: Sequence[str]
-) -> None:
-    """Do the same for several tables at a time: most of it is waiting for the metastore."""
-    # Before Spark 4 rows travel through pandas, by a setting of the session that all threads share.
-    workers = WORKERS if int(session.version.partition(".")[0]) >= 4 else 1
-    with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(work, table) for table in tables]:
-            done.result()
+def described(server: Server, relation: str) -> dict[str, str]:
+    """The columns of a table or a view, and their types as Spark writes them."""
+    types: dict[str, str] = {}
+    for row in server.rows(f"describe table {relation}"):
+        name = row["col_name"] or ""
+        if not name or name.startswith("#"):  # what follows tells of partitions
+            break
+        types[name] = row["data_type"]
+    return types
 
 
 def create_table(name: str, table: str, file_format: str) -> str:
@@ -307,65 +334,83 @@ def _fields(table: str) -> dict[str, type]:
 
 
 def _write_partition(
-    session: SparkSession, name: str, id_: str, table: str, rows: Sequence[msgspec.Struct]
+    server: Server,
+    to: Destination,
+    id_: str,
+    table: str,
+    rows: Sequence[msgspec.Struct],
+    progress: Progress,
 ) -> None:
     """Make the rows the whole content of a snapshot's partition, were it none."""
-    names = ", ".join(_quoted(column) for column in columns(table) if column != "snapshot_id")
-    for start in range(0, max(len(rows), 1), CHUNK):
-        frame = arrow_frame(session, arrow_table(table, rows[start : start + CHUNK]))
-        verb = "insert into" if start else "insert overwrite"
-        # Spelt as a static partition, the same statement replaces (or empties) exactly this
-        # partition on all three formats, whatever the session's partitionOverwriteMode.
-        _insert(
-            session,
-            frame,
-            f"{verb} table {name} partition (snapshot_id = '{id_}') ({names}) select {names}",
+    copies = server.copies and to.file_format == "delta"
+    names = [column for column in columns(table) if column != "snapshot_id"]
+    with closing(server.batches(table, names, rows)) as batches:
+        for number, batch in enumerate(batches):
+            make = _copy if copies and batch.file is not None else _insert
+            for statement in make(to.table(table), id_, names, batch, first=number == 0):
+                server.execute(statement)
+            progress(table, batch.rows)
+    if server.sends_again:
+        _check_arrived(server, to, id_, table, len(rows))
+
+
+def _insert(name: str, id_: str, names: Sequence[str], batch: Batch, *, first: bool) -> list[str]:
+    """The statement that brings a batch into a snapshot's partition; the first one empties it."""
+    selected = ", ".join(map(_quoted, names))
+    verb = "insert overwrite" if first else "insert into"
+    # Spelt as a static partition, the same statement replaces (or empties) exactly this
+    # partition on all three formats, whatever the session's partitionOverwriteMode.
+    return [
+        f"{verb} table {name} partition (snapshot_id = '{id_}') ({selected})"
+        f" select {selected} from {batch.relation}"
+    ]
+
+
+def _copy(name: str, id_: str, names: Sequence[str], batch: Batch, *, first: bool) -> list[str]:
+    """The same by COPY INTO: a file that it has loaded it leaves out, should the statement be sent twice."""
+    selected = ", ".join(map(_quoted, names))
+    emptied = [f"delete from {name} where snapshot_id = '{id_}'"] if first else []
+    what = f"select '{id_}' as snapshot_id, {selected} from {batch.file}"
+    return [*emptied, f"copy into {name} from ({what}) fileformat = parquet"]
+
+
+def _check_arrived(server: Server, to: Destination, id_: str, table: str, sent: int) -> None:
+    """Refuse to go on where a table has more or fewer rows than were sent.
+
+    Asked on the connection that wrote them: another one may remember which files there were before.
+
+    Raises:
+        RippleError: it has.
+    """
+    (row,) = server.rows(
+        f"select count(*) as arrived from {to.table(table)} where snapshot_id = '{id_}'"
+    )
+    if row["arrived"] != sent:
+        raise RippleError(
+            f"{row['arrived']} rows of {table} arrived and {sent} were sent (another load of the same"
+            " artifacts, or a statement that was sent twice as the connection was lost)",
+            str(to),
+            "load again: nothing of it is visible",
         )
 
 
-def _publish(
-    session: SparkSession, to: Destination, id_: str, rows: Sequence[msgspec.Struct]
-) -> None:
+def _publish(server: Server, to: Destination, id_: str, rows: Sequence[msgspec.Struct]) -> None:
     """Write the row that makes the load visible, unless somebody else has just loaded the same."""
-    if _is_published(session, to, id_):
-        return
-    names = ", ".join(map(_quoted, columns(COMMIT)))
-    frame = arrow_frame(session, arrow_table(COMMIT, rows))
-    _insert(session, frame, f"insert into {to.table(COMMIT)} ({names}) select {names}")
+    names = list(columns(COMMIT))
+    selected = ", ".join(map(_quoted, names))
+    published = f"select 1 from {to.table(COMMIT)} where snapshot_id = '{id_}'"
+    with closing(server.batches(COMMIT, names, rows)) as batches:
+        for batch in batches:
+            server.execute(
+                f"insert into {to.table(COMMIT)} ({selected}) select {selected}"
+                f" from {batch.relation} where not exists ({published})"
+            )
 
 
-def _insert(session: SparkSession, frame: DataFrame, statement: str) -> None:
-    """Run ``statement from <frame>``."""
-    # Several are written at a time.
-    view = f"dbt_ripple_rows_{get_ident()}"
-    # One file a chunk: readers, not writers, pay for small files.
-    frame.coalesce(1).createOrReplaceTempView(view)
-    try:
-        session.sql(f"{statement} from {view}")
-    finally:
-        session.catalog.dropTempView(view)
-
-
-def _is_published(session: SparkSession, to: Destination, id_: str) -> bool:
-    rows = session.sql(f"select 1 from {to.table(COMMIT)} where snapshot_id = '{id_}' limit 1")
-    return bool(rows.collect())
-
-
-def arrow_frame(session: SparkSession, table: pa.Table) -> DataFrame:
-    """An Arrow table as a DataFrame; before Spark 4 that goes through pandas."""
-    if int(session.version.partition(".")[0]) >= 4:
-        return session.createDataFrame(table)
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    key = "spark.sql.execution.arrow.pyspark.enabled"
-    before = session.conf.get(key)
-    session.conf.set(key, "true")
-    try:
-        # Objects, so that a null in a column of integers does not make them floats.
-        frame: Any = table.to_pandas(integer_object_nulls=True)
-        return session.createDataFrame(frame, schema=from_arrow_schema(table.schema))
-    finally:
-        session.conf.set(key, before)
+def _is_published(server: Server, to: Destination, id_: str) -> bool:
+    return bool(
+        server.rows(f"select 1 from {to.table(COMMIT)} where snapshot_id = '{id_}' limit 1")
+    )
 
 
 def _quoted(name: str) -> str:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.spark.load import check_adapter
+from dbt_ripple.spark.load import check_adapter, described
 from dbt_ripple.spark.session import first_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from dbt_ripple.spark.server import Server
 
 Plain = str | int | float | bool | None
 Rows = list[dict[str, Plain]]
@@ -58,14 +58,14 @@ def check_package(project: Project) -> None:
 
 
 def read_models(
-    session: Callable[[], SparkSession], project: Project, models: Iterable[str]
+    server: Callable[[], Server], project: Project, models: Iterable[str]
 ) -> tuple[dict[str, Rows], dict[str, str]]:
     """All rows of models, of this project and no other that has its lineage in the same tables.
 
     Times are ISO 8601 in UTC. Rows are ordered by what they hold, whatever Spark gave first.
 
     Args:
-        session: gives the session; it is asked only if the project has the package.
+        server: gives the Spark; it is asked only if the project has the package.
         project: its manifest.
         models: by name.
 
@@ -77,7 +77,7 @@ def read_models(
     """
     check_package(project)
     wanted = {model: relation_of(project, model) for model in models}
-    spark = session()
+    spark = server()
     rows: dict[str, Rows] = {}
     unread: dict[str, str] = {}
     for model, relation in wanted.items():
@@ -85,23 +85,21 @@ def read_models(
             unread[model] = "the project has switched it off, or has an older dbt_ripple"
             continue
         try:
-            frame = spark.table(relation)
-            records = [row.asDict(recursive=True) for row in _of_project(frame, project.name)]
+            records = _rows_of(spark, relation, project.name)
         except Exception as error:  # of Spark, by what it works on
             unread[model] = (
                 f"it cannot be read ({first_line(error)[:200]}): `dbt-ripple build` makes it"
             )
             continue
-        plain = [{name: _plain(value) for name, value in row.items()} for row in records]
-        rows[model] = sorted(plain, key=_order)
+        rows[model] = sorted(records, key=_order)
     return rows, unread
 
 
 def rows_about(
-    session: Callable[[], SparkSession], project: Project, unique_ids: Collection[str]
+    server: Callable[[], Server], project: Project, unique_ids: Collection[str]
 ) -> tuple[dict[str, Rows], dict[str, str]]:
     """The rows of `ABOUT_NODES` that tell of some nodes; otherwise as `read_models`."""
-    rows, unread = read_models(session, project, ABOUT_NODES)
+    rows, unread = read_models(server, project, ABOUT_NODES)
     return {
         model: about(rows_of_model, ABOUT_NODES[model], unique_ids)
         for model, rows_of_model in rows.items()
@@ -109,19 +107,19 @@ def rows_about(
 
 
 def weeks_of(
-    session: Callable[[], SparkSession], project: Project, model: str, column: str
+    server: Callable[[], Server], project: Project, model: str, column: str
 ) -> list[str] | None:
     """The weeks of the times in a column, by their first moment in ISO 8601; None if it cannot be read."""
     relation = relation_of(project, model)
     if relation is None:
         return None
+    week = f"unix_micros(date_trunc('week', `{column}`)) as week"
+    of_project = f"project_name = {_literal(project.name)}"
     try:
-        frame = session().table(relation)
-        frame = frame.filter(frame["project_name"] == project.name)
-        weeks = frame.selectExpr(f"date_trunc('week', `{column}`) as week").distinct().collect()
+        found = server().rows(f"select distinct {week} from {relation} where {of_project}")
     except Exception:  # of Spark, by what it works on
         return None
-    return sorted(str(_plain(row["week"])) for row in weeks if row["week"] is not None)
+    return sorted(_moment(row["week"]) for row in found if row["week"] is not None)
 
 
 def about(rows: Rows, columns: Sequence[str], unique_ids: Collection[str]) -> Rows:
@@ -129,17 +127,40 @@ def about(rows: Rows, columns: Sequence[str], unique_ids: Collection[str]) -> Ro
     return [row for row in rows if any(row.get(column) in unique_ids for column in columns)]
 
 
-def _of_project(frame: Any, name: str) -> list[Any]:
-    if "project_name" in frame.columns:
-        frame = frame.filter(frame["project_name"] == name)
-    rows: list[Any] = frame.collect()
-    return rows
+def _rows_of(spark: Server, relation: str, project: str) -> Rows:
+    """The rows of a relation: where it has the column `project_name`, only those of a project."""
+    types = described(spark, relation)
+    selected = ", ".join(f"{_as_plain(name, type_)} as `{name}`" for name, type_ in types.items())
+    of_project = f" where project_name = {_literal(project)}" if "project_name" in types else ""
+    times = {name for name, type_ in types.items() if type_ == "timestamp"}
+    return [
+        {
+            name: _moment(value) if name in times and value is not None else _plain(value)
+            for name, value in row.items()
+        }
+        for row in spark.rows(f"select {selected} from {relation}{of_project}")
+    ]
+
+
+def _as_plain(name: str, type_: str) -> str:
+    """A column as every connection hands it on: times by their microseconds, whatever zone it has."""
+    if type_ == "timestamp":
+        return f"unix_micros(`{name}`)"
+    if type_.startswith(("array", "map", "struct")):
+        return f"to_json(`{name}`)"
+    return f"`{name}`"
+
+
+def _moment(micros: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)).isoformat()
+
+
+def _literal(text: str) -> str:
+    """A literal that no setting of a session reads otherwise, whatever characters it has."""
+    return f"cast(X'{text.encode().hex()}' as string)"
 
 
 def _plain(value: Any) -> Plain:
-    if isinstance(value, datetime):
-        # Spark's timestamps come without a zone, in that of this process.
-        return value.astimezone(UTC).isoformat()
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):

@@ -20,6 +20,7 @@ from dbt_ripple.artifacts import read_project
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage_rows import LineageSnapshot, build_rows
 from dbt_ripple.spark.load import Destination, arrow_table, columns, load
+from dbt_ripple.spark.server import SessionServer
 
 TO = Destination(("hostile_rows_raw",))
 
@@ -54,8 +55,8 @@ def in_order(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def check(spark: Any, snapshot: LineageSnapshot) -> None:
-    load(spark, snapshot, TO)
-    assert load(spark, snapshot, TO).already
+    load(SessionServer(spark), snapshot, TO)
+    assert load(SessionServer(spark), snapshot, TO).already
     for table in snapshot.rows:
         assert in_order(held(spark, snapshot, table)) == in_order(expected(snapshot, table)), table
 

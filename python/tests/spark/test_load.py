@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from snapshots_by_hand import MOMENT, snapshot_by_hand
@@ -10,8 +12,9 @@ from dbt_ripple.artifacts import Metadata, Node, Project
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_rows import LineageSnapshot
 from dbt_ripple.graph.lineage_tables import TABLES
-from dbt_ripple.spark import load as loading
+from dbt_ripple.spark import server as serving
 from dbt_ripple.spark.load import Destination, arrow_table, columns, create_table, destination, load
+from dbt_ripple.spark.server import SessionServer
 
 
 def visible(session, to, table):
@@ -106,15 +109,24 @@ def test_another_adapter_is_told_in_one_line():
     assert destination(project, "raw") == Destination(("raw",), "parquet")
 
 
+def test_a_table_without_rows_needs_no_frame():
+    """Spark Connect makes none of an empty Arrow table; this session could make none at all."""
+    server = SessionServer(SimpleNamespace(version="4.1.4"))
+    (batch,) = server.batches("run_results", ["status", "started_at"], [])
+    assert batch.rows == 0
+    assert "array<struct<c0: string, c1: bigint>>" in batch.relation
+    assert "timestamp_micros(c1) as `started_at`" in batch.relation
+
+
 # --- on Spark --------------------------------------------------------------------------------------
 
 
 @pytest.mark.spark
 def test_values_arrive_and_a_second_load_adds_nothing(spark, to):
     snapshot = snapshot_by_hand("s1")
-    first = load(spark, snapshot, to)
+    first = load(SessionServer(spark), snapshot, to)
     assert (first.already, first.rows) == (False, counts(snapshot))
-    second = load(spark, snapshot, to)
+    second = load(SessionServer(spark), snapshot, to)
     assert (second.already, second.rows) == (True, counts(snapshot))
     for table, rows in snapshot.rows.items():
         frame = spark.table(to.table(table)).select(*columns(table)).toArrow().to_pylist()
@@ -128,33 +140,29 @@ def test_values_arrive_and_a_second_load_adds_nothing(spark, to):
 @pytest.mark.spark
 def test_a_load_that_fails_at_any_step_shows_nothing_and_can_be_repeated(spark, to, monkeypatch):
     before = snapshot_by_hand("before")
-    load(spark, before, to)
+    load(SessionServer(spark), before, to)
 
     class StopError(Exception):
         pass
 
     # Several chunks a table, so that there are steps inside one too.
-    monkeypatch.setattr(loading, "CHUNK", 2)
-    insert = loading._insert
+    monkeypatch.setattr(serving, "CHUNK", 2)
     snapshot = snapshot_by_hand("after", nodes=3)
     steps = 0
 
-    def failing_at(limit):
-        def step(*arguments):
+    class Failing(SessionServer):
+        def execute(self, statement):
             nonlocal steps
             if steps == limit:
                 raise StopError
             steps += 1
-            insert(*arguments)
-
-        return step
+            super().execute(statement)
 
     limit = 0
     while True:
         steps = 0
-        monkeypatch.setattr(loading, "_insert", failing_at(limit))
         try:
-            load(spark, snapshot, to)
+            load(Failing(spark), snapshot, to)
         except RippleError as error:
             assert isinstance(error.__cause__, StopError)
             assert visible(spark, to, "nodes") == {"before": 3}
@@ -172,12 +180,20 @@ def test_a_load_that_fails_at_any_step_shows_nothing_and_can_be_repeated(spark, 
 
 @pytest.mark.spark
 def test_leftovers_of_a_dead_load_are_replaced_even_by_nothing(spark, to):
-    loading.prepare(spark, to)
     dead = snapshot_by_hand("s1", nodes=5)
-    for table in ("nodes", "run_results"):
-        loading._write_partition(spark, to.table(table), "s1", table, dead.rows[table])
+
+    class Dying(SessionServer):
+        def execute(self, statement):
+            if to.table("snapshots") in statement and statement.startswith("insert"):
+                raise KeyError
+            super().execute(statement)
+
+    with pytest.raises(RippleError):
+        load(Dying(spark), dead, to)
+    assert spark.table(to.table("nodes")).count() == 5
+    assert visible(spark, to, "nodes") == {}
     rows = {**snapshot_by_hand("s1", nodes=2).rows, "run_results": []}
-    load(spark, LineageSnapshot("s1", rows, None), to)
+    load(SessionServer(spark), LineageSnapshot("s1", rows, None), to)
     assert visible(spark, to, "nodes") == {"s1": 2}
     assert visible(spark, to, "run_results") == {}
 
@@ -190,7 +206,7 @@ def test_missing_columns_are_added_and_yours_stay(spark, to):
         " using parquet partitioned by (snapshot_id)"
     )
     spark.sql(f"insert into {to.table('nodes')} values ('old', 1, 's0')")
-    load(spark, snapshot_by_hand("s1"), to)
+    load(SessionServer(spark), snapshot_by_hand("s1"), to)
     frame = spark.table(to.table("nodes"))
     assert set(columns("nodes")) | {"mine"} == set(frame.columns)
     assert frame.where("snapshot_id = 's0' and mine = 1 and name is null").count() == 1
@@ -200,6 +216,8 @@ def test_missing_columns_are_added_and_yours_stay(spark, to):
 @pytest.mark.spark
 def test_what_spark_refuses_is_one_line(spark, to):
     with pytest.raises(RippleError) as caught:
-        load(spark, snapshot_by_hand("s1"), Destination(to.namespace, "nosuchformat"))
+        load(
+            SessionServer(spark), snapshot_by_hand("s1"), Destination(to.namespace, "nosuchformat")
+        )
     assert str(caught.value).startswith(f"{to}: the lineage tables cannot be written (")
     assert "\n" not in str(caught.value)

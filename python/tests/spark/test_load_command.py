@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
 from click.testing import CliRunner
+from snapshots_by_hand import snapshot_by_hand
+from thrift_server import free_port
 
 from dbt_ripple.cli import cli
-from dbt_ripple.cli.build import _Connection
+from dbt_ripple.cli.build import _way
+from dbt_ripple.cli.load import progress_of
+from dbt_ripple.cli.spark_server import SparkOptions
+from dbt_ripple.dbt_runner.invoke import DbtOptions
+from dbt_ripple.dbt_runner.profile import adapter_of
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.rendering.json_documents import schema
@@ -81,16 +89,88 @@ def test_build_refuses_a_target_it_cannot_write(project):
     assert "cannot be written" in str(result.exception)
 
 
-def test_build_needs_a_spark_that_sees_dbts_metastore(monkeypatch):
+def way_of_build(where, **credentials):
+    """Whether `build` loads through dbt's own connection, and the settings of a session otherwise."""
+    way = _way(where, SimpleNamespace(**credentials))
+    return way._adapter is not None, way._config
+
+
+def test_build_loads_through_the_connection_that_dbt_has(monkeypatch):
+    for variable in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(variable, raising=False)
+    thrift = {"type": "spark", "method": "thrift", "server_side_parameters": {"a": "b"}}
+    databricks = {"type": "databricks", "method": None}
+    session = {**thrift, "method": "session"}
+    assert way_of_build(SparkOptions(), **thrift) == (True, None)
+    assert way_of_build(SparkOptions(), **databricks) == (True, None)
+    # A Spark that is named comes first, and has settings of its own.
+    assert way_of_build(SparkOptions(remote="sc://host"), **thrift) == (False, None)
+    assert way_of_build(SparkOptions(master="yarn"), **databricks) == (False, None)
+    assert way_of_build(SparkOptions(), **session) == (False, {"a": "b"})
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host")
+    assert way_of_build(SparkOptions(), **thrift) == (False, None)
+
+
+def test_a_stage_is_for_the_connection_of_dbt(project):
+    """Refused before anything is analysed or started."""
+    result = run("load", "--schema", "raw", "--project-dir", project, "--stage", "s3://bucket/x")
+    assert "through a Spark session; leave --stage out" in str(result.exception)
+    assert str(result.exception).startswith("--stage s3://bucket/x: ")
+
+
+def test_a_long_load_says_how_far_it_is(monkeypatch, capsys):
+    snapshot = snapshot_by_hand("s1", nodes=10)
+    total = sum(map(len, snapshot.rows.values()))
+    with progress_of(snapshot) as progress:
+        progress("nodes", 0)
+        progress("nodes", 10)
+    assert capsys.readouterr().err == ""  # not yet ten seconds
+    monkeypatch.setattr(sys.modules["dbt_ripple.cli.load"], "SAY_EVERY", 0)
+    with progress_of(snapshot) as progress:
+        progress("nodes", 0)
+        progress("nodes", 10)
+        progress("columns", total - 10)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        f"dbt-ripple: {share:.0%} of the rows written after 0 seconds"
+        for share in (0, 10 / total, 1)
+    ]
+
+
+def profile_of(project, **target):
+    outputs = {"shop": {"target": "prod", "outputs": {"prod": {"schema": "dev", **target}}}}
+    (project / "profiles.yml").write_text(json.dumps(outputs))
+
+
+def test_load_takes_the_connection_of_the_profile(project, monkeypatch):
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    thrift = _Connection("spark (thrift)", "thrift", "prod", {"a": "b"})
-    with pytest.raises(RippleError, match=r"by spark \(thrift\).*--remote or --master"):
-        thrift.check(None, None)
-    thrift.check(None, "sc://host")
-    assert thrift.session_config == {}
-    session = _Connection("spark (session)", "session", "dev", {"a": "b"})
-    session.check(None, None)
-    assert session.session_config == {"a": "b"}
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    thrift = {"type": "spark", "method": "thrift", "host": "127.0.0.1", "user": "dbt"}
+    profile_of(project, **thrift, port=free_port())
+    arguments = ["load", "--schema", "raw", "--project-dir", project, "--profiles-dir", project]
+    said = str(run(*arguments).exception)
+    assert said.startswith(
+        "profiles.yml: dbt's connection to spark does not work (failed to connect"
+    )
+    assert "\n" not in said
+    assert "`dbt debug` tells more" in said
+    # A profile that cannot be read is not passed over: the load would go into another Spark.
+    profile_of(project, **thrift, port="{{ env_var('NOT_SET_ANYWHERE') }}")
+    said = str(run(*arguments).exception)
+    assert "dbt cannot read the profile" in said
+    assert "NOT_SET_ANYWHERE" in said
+    assert "--master or --remote" in said
+
+
+def test_a_profile_of_a_session_or_of_another_adapter_has_no_server(project):
+    options = DbtOptions(profiles_dir=project)
+    assert adapter_of(project, options) is None  # there is no profiles.yml
+    profile_of(project, type="spark", method="session", host="none")
+    assert adapter_of(project, options) is None
+    profile_of(project, type="duckdb", path=":memory:")
+    assert adapter_of(project, options) is None
+    profile_of(project, type="spark", method="thrift", host="h", user="u", port=1)
+    assert adapter_of(project, options).type() == "spark"
 
 
 def test_build_on_another_adapter_is_one_line_and_compiles_nothing(project):

@@ -26,6 +26,7 @@ from snapshots_by_hand import snapshot_by_hand
 from dbt_ripple.spark.session import get_session, local_environment
 from dbt_ripple.spark.load import Destination, load
 from dbt_ripple.spark import load as loading
+from dbt_ripple.spark.server import SessionServer
 
 folder, point, nodes, edges = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 local_environment(folder, short_lived=True)
@@ -50,7 +51,7 @@ def see():
     print(json.dumps(visible()), flush=True)
 
 if not (folder / "warehouse" / "raw.db").exists():
-    load(session, snapshot_by_hand("before"), to)
+    load(SessionServer(session), snapshot_by_hand("before"), to)
 see()
 when, _, table = point.partition(" ")
 if when == "in":
@@ -63,10 +64,10 @@ if when == "in":
     threading.Thread(target=watch, daemon=True).start()
 
 def progress(name, rows):
-    if when == "before" and name == table:
+    if when == "before" and name == table and not rows:
         die()
 
-load(session, snapshot_by_hand("after", nodes, edges), to, progress=progress)
+load(SessionServer(session), snapshot_by_hand("after", nodes, edges), to, progress=progress)
 if when == "in":
     sys.exit("was not killed")
 see()

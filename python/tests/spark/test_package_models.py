@@ -10,12 +10,14 @@ from typing import Any
 
 import msgspec
 import pytest
+import rows_of_all_types
 from hand_made import node, project
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.cli import cli
 from dbt_ripple.errors import RippleError
-from dbt_ripple.spark.package_models import read_models, rows_about, weeks_of
+from dbt_ripple.spark.package_models import _rows_of, read_models, rows_about, weeks_of
+from dbt_ripple.spark.server import SessionServer
 
 pytestmark = pytest.mark.spark
 
@@ -71,13 +73,13 @@ def spark_with_models(spark: Any) -> Iterator[Any]:
 
 
 def test_rows_of_this_project_in_an_order_of_their_own(spark_with_models: Any) -> None:
-    rows, unread = read_models(lambda: spark_with_models, at_hand(), DECLARED)
+    rows, unread = read_models(lambda: SessionServer(spark_with_models), at_hand(), DECLARED)
     assert list(unread) == ["median_blast_radius"]
     assert "dbt-ripple build" in unread["median_blast_radius"]
     assert "\n" not in unread["median_blast_radius"]
     ids = [row["unique_id"] for row in rows["incidents"]]
     assert sorted(ids, key=str) == ["model.p.a", "model.p.b"]
-    again, _ = read_models(lambda: spark_with_models, at_hand(), DECLARED)
+    again, _ = read_models(lambda: SessionServer(spark_with_models), at_hand(), DECLARED)
     assert again == rows
     times = {row["unique_id"]: row["opened_at"] for row in rows["incidents"]}
     assert times["model.p.b"] == (MONDAY + timedelta(hours=9)).isoformat()
@@ -86,17 +88,32 @@ def test_rows_of_this_project_in_an_order_of_their_own(spark_with_models: Any) -
     json.dumps(rows)
 
 
+def test_rows_are_read_as_they_are(spark: Any) -> None:
+    """`test_thrift.py` reads the same through dbt's adapter."""
+    for statement in rows_of_all_types.statements("read_by_session"):
+        spark.sql(statement)
+    relation = "`read_by_session`.`of_all_types`"
+    rows = _rows_of(SessionServer(spark), relation, rows_of_all_types.PROJECT)
+    assert sorted(rows, key=lambda row: str(row["many"])) == rows_of_all_types.expected()
+    spark.sql("drop schema read_by_session cascade")
+
+
 def test_rows_about_some_nodes(spark_with_models: Any) -> None:
-    rows, unread = rows_about(lambda: spark_with_models, at_hand(), {"model.p.a"})
+    rows, unread = rows_about(lambda: SessionServer(spark_with_models), at_hand(), {"model.p.a"})
     assert [row["unique_id"] for row in rows["incidents"]] == ["model.p.a"]
     assert {"contract_violations", "definition_changes"} <= unread.keys()
 
 
 def test_weeks_in_which_something_ran(spark_with_models: Any) -> None:
-    (week,) = weeks_of(lambda: spark_with_models, at_hand(), "fct_runs", "ran_at") or ()
+    (week,) = (
+        weeks_of(lambda: SessionServer(spark_with_models), at_hand(), "fct_runs", "ran_at") or ()
+    )
     assert abs(datetime.fromisoformat(week) - MONDAY) <= timedelta(hours=14)
-    assert weeks_of(lambda: spark_with_models, at_hand(), "median_blast_radius", "x") is None
-    assert weeks_of(lambda: spark_with_models, at_hand(), "nothing", "x") is None
+    assert (
+        weeks_of(lambda: SessionServer(spark_with_models), at_hand(), "median_blast_radius", "x")
+        is None
+    )
+    assert weeks_of(lambda: SessionServer(spark_with_models), at_hand(), "nothing", "x") is None
 
 
 def test_a_project_without_the_package_is_refused_before_spark_is_started() -> None:
