@@ -2,9 +2,8 @@
 
     python python/bench/run_load.py [--models 1000 10000] [--repeat 3] [--folder FOLDER] [--write]
 
-The rows are those of a made-up project (generate.py), analysed once. One server, of 2 GB, has Thrift and
-Connect; the session is an embedded Spark with the same settings. Each load goes into a schema of its own, and
-makes its tables. Seconds are those of the load alone, as `load` says them (prepare and write), without the
+The rows are those of a made-up project (generate.py), analysed once. Each load has a Spark of its own, with 2 GB and
+cold: an embedded one for the session, a server for the others; and it makes its tables. Seconds are those of the load alone, as `load` says them (prepare and write), without the
 start of Python and of Spark; ways take turns, and the medians are shown. Connect's client has to be
 installed (`pip install "pyspark[connect]"`). ``--write`` puts the table into BENCHMARKS.md.
 """
@@ -12,6 +11,7 @@ installed (`pip install "pyspark[connect]"`). ``--write`` puts the table into BE
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pickle
@@ -114,12 +114,15 @@ def measure(models: int, repeat: int, folder: Path) -> list[str]:
     statements: dict[str, int] = {}
     started = f"{time.time():.0f}"
     for turn in range(repeat):
-        with thrift_server(
-            folder / f"server_{started}_{turn}", connect=True, short_lived=False
-        ) as server:
-            for way in WAYS:
-                schema = f"load_{models}_{turn}_{WAYS.index(way)}_{started}"
-                where = [str(server.port), str(server.connect)]
+        for way in WAYS:
+            there = folder / f"server_{models}_{turn}_{WAYS.index(way)}_{started}"
+            with contextlib.ExitStack() as stack:
+                where = ["0", ""]
+                if way != "session":
+                    connect = way == "Connect"
+                    running = thrift_server(there, connect=connect, short_lived=False)
+                    server = stack.enter_context(running)
+                    where = [str(server.port), str(server.connect)]
                 done = subprocess.run(
                     [
                         sys.executable,
@@ -127,7 +130,7 @@ def measure(models: int, repeat: int, folder: Path) -> list[str]:
                         "--one",
                         way,
                         str(snapshot),
-                        schema,
+                        there.name,
                         str(folder),
                         *where,
                     ],
@@ -136,11 +139,11 @@ def measure(models: int, repeat: int, folder: Path) -> list[str]:
                     env={k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"},
                     check=True,
                 )
-                said = json.loads(done.stdout.splitlines()[-1])
-                taken = sum(said["seconds"].values())
-                seconds[way].append(taken)
-                statements[way] = said["statements"]
-                print(f"{models} {way}: {taken:.1f} s, {said}", flush=True)
+            said = json.loads(done.stdout.splitlines()[-1])
+            taken = sum(said["seconds"].values())
+            seconds[way].append(taken)
+            statements[way] = said["statements"]
+            print(f"{models} {way}: {taken:.1f} s, {said}", flush=True)
     session = statistics.median(seconds["session"])
     return [
         f"| {models:,} | {count:,} | {way} | {statistics.median(seconds[way]):.1f} |"

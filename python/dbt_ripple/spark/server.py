@@ -8,6 +8,7 @@ travel inside statements of bounded size, or lie as files where the server reads
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import math
 import re
@@ -42,6 +43,9 @@ STATEMENT_ROWS: Final = 10_000
 _POLL_SECONDS: Final = 0.1
 """Between two questions of dbt-spark to a Thrift server whether a statement is done. The server itself waits for
 five seconds before it answers that it is not; dbt-spark would then sleep for five more."""
+
+_SHORT_PLANS: Final = "set spark.sql.maxPlanStringLength=10000"
+"""Spark keeps the texts of the plans of a thousand queries in memory, with the rows that stand in them."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -154,6 +158,7 @@ class AdapterServer:
         credentials = adapter.config.credentials
         if hasattr(credentials, "poll_interval"):
             credentials.poll_interval = _POLL_SECONDS
+        self._prepared: dict[int, Any] = {}  # connections, kept so that none gets the id of another
         self._counter = itertools.count(1)  # of several threads
         self.statements = 0
         """How many statements were sent, queries included."""
@@ -177,9 +182,14 @@ class AdapterServer:
 
     def _run(self, work: Any, text: str) -> Any:
         self.statements = next(self._counter)
-        # One connection a thread; it stays open until all are closed.
-        self._adapter.acquire_connection("dbt_ripple")
         try:
+            # One connection a thread; it stays open until all are closed.
+            connection = self._adapter.acquire_connection("dbt_ripple")
+            if self._adapter.type() == "spark" and id(connection) not in self._prepared:
+                self._prepared[id(connection)] = connection
+                # A server that does not let this be set is one that we do not know.
+                with contextlib.suppress(Exception):
+                    self._adapter.execute(_SHORT_PLANS)
             return work(text)
         except Exception as error:
             raise ServerError(_message(error)) from error

@@ -196,6 +196,9 @@ def test_statements_are_of_bounded_size(reach: Callable[..., AdapterServer]) -> 
     ]
     # In base64 a third more than as JSON, and the list of columns.
     assert max(map(len, inserts)) < 5_000 * 4 / 3 + 3_500
+    # The server keeps the plans of a thousand queries, as texts with the rows in them if it may.
+    (kept,) = server.rows("set spark.sql.maxPlanStringLength")
+    assert kept["value"] == "10000"
     assert visible(server, to) == sizes(snapshot)
 
 
