@@ -193,6 +193,10 @@ def _own_name(node: Node) -> str:
     return node.label if node.resource_type == "asset" and node.label else node.unique_id
 
 
+class UnknownNodeError(RippleError):
+    """No node has the name."""
+
+
 def _unknown(project: Project, text: str) -> RippleError:
     for unique_id in project.disabled:
         if ":" in unique_id and text.casefold() == unique_id.casefold():  # an asset
@@ -228,4 +232,4 @@ def _unknown(project: Project, text: str) -> RippleError:
         without_column = did_you_mean(
             text.partition(".")[0], names, "`dbt-ripple register` writes one"
         )
-    return RippleError(what, text, did_you_mean(text, names, without_column))
+    return UnknownNodeError(what, text, did_you_mean(text, names, without_column))

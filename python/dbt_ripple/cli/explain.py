@@ -70,19 +70,18 @@ def explain(
     ):
         node, column = find(head.project, as_typed(what, project_dir))
         comparison = compare_sides(base, head, cache)
-        selection = select_from(
-            comparison,
-            critical=tier_asked(None, project_dir),
-            facts=facts,
-            assume_passed=assume_passed,
-            cache=cache,
-        )
-        explained = (
-            explanation(comparison, selection, node)
-            if node.resource_type in TESTS
-            else explain_node(comparison, node, column)
-        )
-    say(selection.notes)
+        if node.resource_type in TESTS:
+            selection = select_from(
+                comparison,
+                critical=tier_asked(None, project_dir),
+                facts=facts,
+                assume_passed=assume_passed,
+                cache=cache,
+            )
+            explained, notes = explanation(comparison, selection, node), selection.notes
+        else:
+            explained, notes = explain_node(comparison, node, column), comparison.notes
+    say(notes)
     if style == "json":
         answer(as_document(explained))
     elif style == "markdown":

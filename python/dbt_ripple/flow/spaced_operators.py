@@ -23,6 +23,7 @@ _COMPARISONS: Final = {
     ("!", "<"): (TokenType.GTE, ">="),
     ("!", ">"): (TokenType.LTE, "<="),
 }
+_SIGNS: Final = frozenset({TokenType.LT, TokenType.GT, TokenType.NOT})
 _MULTISET: Final = frozenset({"EXCEPT", "INTERSECT", "UNION"})
 
 
@@ -56,9 +57,6 @@ def with_whole_operators(tokens: list[Any], dialect: str) -> list[Any]:
             whole.append(tokens[i])
             i += 1
     return whole
-
-
-_SIGNS: Final = frozenset({TokenType.LT, TokenType.GT, TokenType.NOT})
 
 
 def _is_multiset(token: Any, pieces: list[str], dialect: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dbt_ripple.artifacts import Node, Project, did_you_mean, find_node
+from dbt_ripple.artifacts.node_names import UnknownNodeError
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compare import NodeChange, Vertex
 from dbt_ripple.changes.diff import Texts
@@ -16,6 +17,7 @@ from dbt_ripple.graph.lineage_tests import lineage_tests
 from dbt_ripple.graph.traversal import breadth_first_tree, reach
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import Selection
+from dbt_ripple.selection.select import changed_for_exposure
 
 TESTS = frozenset({"test", "unit_test"})
 
@@ -117,7 +119,7 @@ def find(head: Project, text: str) -> tuple[Node, str | None]:
     except RippleError as error:
         if any(wanted in test.name.casefold() for test in tests):
             return find_test(head, text), None
-        if not error.what.startswith("no node of this name"):
+        if not isinstance(error, UnknownNodeError):
             raise
     names = (node.name for node in head.nodes.values())
     raise RippleError(
@@ -241,7 +243,10 @@ def explain_node(comparison: Comparison, node: Node, column: str | None) -> Expl
     if column is not None and not asked and not gone:
         fix = did_you_mean(column, columns[:-1], "`dbt-ripple trace` shows its columns")
         raise RippleError(f"{node.display_name} has no column {column!r}", explanation.name, fix)
-    causes = _causes(comparison, texts, [v for v in change.vertices() if v[1] in asked])
+    vertices = [v for v in change.vertices() if v[1] in asked]
+    if node.resource_type == "exposure":  # nothing is computed of what it reads
+        vertices = list(changed_for_exposure(comparison, node))
+    causes = _causes(comparison, texts, vertices)
     began = [cause for cause in causes if cause.path[0].unique_id == unique_id]
     explanation.causes = [*began, *(cause for cause in causes if cause not in began)]
     if explanation.causes:

@@ -13,6 +13,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
+from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.fixture_types import FixtureTypes
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.changes.state_modified import modified, modified_tests
@@ -401,19 +402,19 @@ def _opaque(comparison: Comparison) -> list[Opaque]:
 
 
 def _exposures(comparison: Comparison) -> Iterable[str]:
-    """Exposures that read rows that changed, or a column that did (all of them where none is named)."""
-    head = comparison.head
-    changed = comparison.changed
-    for unique_id, node in head.nodes.items():
-        if node.resource_type != "exposure":
+    """Exposures that read something that changed."""
+    for unique_id, node in comparison.head.nodes.items():
+        if node.resource_type == "exposure" and any(changed_for_exposure(comparison, node)):
+            yield unique_id
+
+
+def changed_for_exposure(comparison: Comparison, exposure: Node) -> Iterator[Vertex]:
+    """What changed of what an exposure reads: rows, and columns (all of them where it names none)."""
+    columns = {entry.rpartition(".")[2].lower() for entry in referenced_columns(exposure) or ()}
+    for parent in comparison.head.parents.get(exposure.unique_id, ()):
+        change = comparison.changed.get(parent)
+        if change is None:
             continue
-        columns = {entry.rpartition(".")[2].lower() for entry in referenced_columns(node) or ()}
-        for parent in head.parents.get(unique_id, ()):
-            change = changed.get(parent)
-            if change is None:
-                continue
-            touched = {column.lower() for _, column in change.vertices() if column != ROWS}
-            touched |= {name.lower() for name in change.removed}
-            if change.rows or (touched & columns if columns else touched):
-                yield unique_id
-                break
+        for _, column in (*change.vertices(), *((parent, name) for name in change.removed)):
+            if column == ROWS or not columns or column.lower() in columns:
+                yield parent, column

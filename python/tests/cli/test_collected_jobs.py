@@ -12,6 +12,7 @@ from test_assets import names
 from test_schemas import valid
 from two_sides import FROM_RAW, STG, Sides
 
+from dbt_ripple.openlineage.collected.lineage_facets import dataset_lineage
 from dbt_ripple.openlineage.declared_lineage import Dataset
 
 STORE = "openlineage_events"
@@ -146,6 +147,12 @@ def test_how_a_job_makes_a_column_is_shown(shell: Shell, by_kind: bool) -> None:
     assert "DAG load.amount  DIRECT IDENTITY  = SUM( cents) / 100\n" in tree
     assert "FILE landing.cents  DIRECT AGGREGATION" in tree
     assert "SUM( cents) / 100" in shell("diagnose", "raw.orders.amount").out
+    file.write_text(json.dumps(event).replace("SUM(", "SUM(" + "c + " * 1000) + "\n")
+    assert "= SUM(c + c + " in shell("trace", "raw.orders.amount", "-d", "upstream").out
+    facets = json.loads(file.read_text())["outputs"][0]["facets"]
+    [source] = dataset_lineage(facets).fields["amount"]
+    assert source.description is not None
+    assert len(source.description) == 1000  # not lost, as a name of that length is
 
 
 def test_where_events_are_read_from(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,3 +163,22 @@ def test_what_did_not_change(sides: Sides) -> None:
         "not changed: it is not downstream of what changed (stg_orders)"
         in sides("explain", "raw.raw_orders").out
     )
+
+
+def test_an_exposure_is_affected_by_what_it_reads(sides: Sides) -> None:
+    exposure = "exposure:daily_revenue_report"  # it names the column amount of dim_customers.v2
+    sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    done = sides("explain", exposure)
+    assert done.out.startswith("daily_revenue_report: affected: stg_orders.amount changed\n")
+    assert done.err == ""
+    sides.write_sql(STG, FROM_RAW.replace("ordered_at", "ordered_at || '' as ordered_at"))
+    assert "daily_revenue_report: not changed: " in sides("explain", exposure).out
+
+
+def test_a_relation_that_base_does_not_have_is_new(sides: Sides) -> None:
+    sides.edit(
+        lambda manifest: [manifest["nodes"].pop(STG), manifest["parent_map"].pop(STG)],
+        "state/manifest.json",
+    )
+    text = sides("explain", "stg_orders").out
+    assert text.startswith("stg_orders: new: stg_orders is new\n")

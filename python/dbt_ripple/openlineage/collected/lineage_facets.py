@@ -104,7 +104,7 @@ def dataset_lineage(facets: Facets) -> OutputLineage:
         into = output.fields.setdefault(name, {})
         # What it was called before there were transformations.
         old = text(entry.get("transformationType")).upper()
-        description = text(entry.get("transformationDescription"))
+        description = text(entry.get("transformationDescription"), None)
         for source in dicts(entry.get("inputFields")):
             _add(output, into, source, old, description)
     for source in dicts(column_lineage.get("dataset")):
@@ -185,6 +185,6 @@ def _add(
         elif subtype not in DIRECT | INDIRECT:
             subtype = "CONDITIONAL" if indirect else "TRANSFORMATION"
         masking = one.get("masking") is True or (not transformations and old == "MASKED")
-        said = " ".join((text(one.get("description")) or description).split())[:_DESCRIPTION]
+        said = " ".join((text(one.get("description"), None) or description).split())[:_DESCRIPTION]
         source = InputField(name, column, subtype, masking and subtype in DIRECT, said or None)
         into[source] = None
