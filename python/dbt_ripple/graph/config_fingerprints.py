@@ -212,11 +212,14 @@ class ConfigFingerprints:
         called = node.depends_on.macros
         if not (asks_of(own, looks_at_it) or self.macros.any_that(called, looks_at_it)):
             return False
-        facts = [facts_of(own), *map(facts_of, self.macros.texts_of(called))]
+        facts = facts_of(own)
+        of_itself = names_this if node.resource_type == "test" else _names_this_or_model
+        if of_itself(facts) or self.macros.any_that(called, of_itself):
+            return True
         if node.resource_type == "test":
-            return any(map(names_this, facts))
-        name = node.alias or node.name
-        return any(names_this(f) or "model" in f.words or _says(f, name) for f in facts)
+            return False
+        said = f"{_said(facts)}\n{self.macros.joined(called, _said)}"
+        return re.search(rf"\b{re.escape(node.alias or node.name)}\b", said) is not None
 
     def reads_everywhere(
         self, node: Node, hooks: list[tuple[str, str]], unseen: list[str]
@@ -456,12 +459,14 @@ class ConfigFingerprints:
                     yield "check_cols", FILTER, str(name)
 
 
-def _says(facts: Facts, name: str) -> bool:
-    """Whether a name stands in a text, but where it tells dbt what to call the node."""
-    word = re.compile(rf"\b{re.escape(name)}\b")
-    return name in facts.words or any(
-        of != "config" and word.search(text) for text, of in facts.texts
-    )
+def _names_this_or_model(facts: Facts) -> bool:
+    return names_this(facts) or "model" in facts.words
+
+
+def _said(facts: Facts) -> str:
+    """The words and strings of a text, but those that tell dbt what to call the node; one in each line."""
+    strings = (text for text, of in facts.texts if of != "config")
+    return "\n".join((*sorted(facts.words), *sorted(strings)))
 
 
 _NAMES_OF_RELATIONS: Final = frozenset(

@@ -169,6 +169,14 @@ class Macros:
     def _any_of(self, texts: tuple[str, ...], what: Question) -> bool:
         return any(what(facts_of(text)) for text in texts)
 
+    def joined(self, start: Iterable[str], what: Callable[[Facts], str]) -> str:
+        """What something makes of the facts of each of `texts_of`, one in each line."""
+        return self._joined(self.texts_of(start), what)
+
+    @cached_method
+    def _joined(self, texts: tuple[str, ...], what: Callable[[Facts], str]) -> str:
+        return "\n".join(what(facts_of(text)) for text in texts)
+
     def fingerprint(self, start: Iterable[str]) -> bytes:
         """Of the texts of the user's macros among those and what they call; empty for none."""
         return self._fingerprint(self.closure(start) & self.user)

@@ -383,22 +383,26 @@ class Argument(NamedTuple):
 def configured(text: str) -> tuple[Argument, ...]:
     """What the calls of ``config`` in a text are given: each argument by name, and each call as a whole.
 
+    Nothing of a text without a word by which one of them could depend on the target or the time.
+
     Example:
         >>> text = "{{ config(alias='a', schema=target.schema, predicates=[modules.datetime.date.today()]) }}"
         >>> [(a.name, a.by_target, a.by_clock) for a in configured(text)]
         [('alias', False, False), ('schema', True, False), ('predicates', False, True), ('', True, False)]
     """
-    tree = tree_of(text) if "config" in text else None
+    may_depend = any(word in text for word in _OF_THE_TARGET | _OF_THE_CLOCK)
+    tree = tree_of(text) if may_depend and "config" in text else None
     arguments: list[Argument] = []
     for call in tree.find_all(nodes.Call) if tree is not None else ():
         if isinstance(call.node, nodes.Name) and call.node.name == "config":
             given = [(keyword.key, keyword.value) for keyword in call.kwargs]
             for name, value in (*given, ("", call)):
                 names = {each.name for each in names_in(value)}
-                by_target = not names.isdisjoint(("target", "env_var"))
+                by_target = not names.isdisjoint(_OF_THE_TARGET)
                 by_clock = bool(names) and names <= _OF_THE_CLOCK
                 arguments.append(Argument(name, repr(value), by_target, by_clock))
     return tuple(arguments)
 
 
+_OF_THE_TARGET: Final = frozenset({"target", "env_var"})
 _OF_THE_CLOCK: Final = frozenset({"modules", "run_started_at"})

@@ -21,7 +21,7 @@ from jinja2.utils import missing
 
 from dbt_ripple.artifacts import Macro
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
-from dbt_ripple.jinja.text import names_in, pieces, tree_of
+from dbt_ripple.jinja.text import pieces
 from dbt_ripple.jinja.unknown import (
     MAX_STEPS,
     TOO_MANY,
@@ -359,10 +359,8 @@ class HookRunner:
 
     def _template(self, text: str, package: str) -> tuple[Template, dict[str, Any]]:
         """A text, ready to be run, and with what."""
-        tree = tree_of(text)
-        names = names_in(tree) if tree is not None else ()
-        set_here = {n.name for n in names if n.ctx != "load"}
-        return self.env.from_string(text), {"package": package, "set_here": set_here}
+        template = self.env.from_string(text)
+        return template, {"package": package, "set_here": self.env.set_in_last}
 
     def _in_brief(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a macro apart from what is around it, if it can run a statement at all.

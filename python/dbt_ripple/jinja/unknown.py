@@ -26,7 +26,7 @@ from jinja2.utils import Namespace, missing
 from jinja2.visitor import NodeTransformer
 
 from dbt_ripple.flow.statement_effects import MARK, UNKNOWN
-from dbt_ripple.jinja.text import DbtEnvironment
+from dbt_ripple.jinja.text import DbtEnvironment, names_in
 
 MAX_PATHS: Final = 256
 MAX_STEPS: Final = 3_000
@@ -316,6 +316,7 @@ class UnknownEnvironment(DbtEnvironment):
     Attributes:
         run: what is chosen while a text is run.
         free_name: what stands for a name of dbt's context that is not known: it may do anything.
+        set_in_last: the names that the last text which was made ready gives a value.
     """
 
     context_class = _Context
@@ -333,9 +334,12 @@ class UnknownEnvironment(DbtEnvironment):
         self.tests = {n: self._careful("is", n, f) for n, f in tests.items()}
         self.globals = {"namespace": self._namespace, "range": self._range, "dict": dict}
         self.reached: set[tuple[str, int]] = set()
+        self.set_in_last: set[str] = set()
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        tree: nodes.Template = _Rewritten(source).visit(super()._parse(source, name, filename))
+        parsed = super()._parse(source, name, filename)
+        self.set_in_last = {each.name for each in names_in(parsed) if each.ctx != "load"}
+        tree: nodes.Template = _Rewritten(source).visit(parsed)
         return tree.set_lineno(1)  # type: ignore[return-value]
 
     def getitem(self, obj: Any, argument: Any) -> Any:
