@@ -425,6 +425,8 @@ class Project:
         environment: the environment variables that are known not to be the same on the two sides, with
             their values here; dbt writes only those of `CUSTOM_ENVIRONMENT` into its manifest.
         same_environment: whether the others are known to be the same, too.
+        session: what profiles.yml says of the target's session that is not the same on the two sides of
+            a comparison, with the values here, empty where there is none.
         files: the files that queries and Python models read, of those that were compared: each with
             what stands for its content here, empty where it is the same on both sides.
         warning_flags: what the project file says of warnings that count as errors, where no command
@@ -470,6 +472,7 @@ class Project:
     macro_order_known: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     same_environment: bool = False
+    session: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     warning_flags: dict[str, Any] = field(default_factory=dict)
     blind: frozenset[str] = frozenset()

@@ -215,6 +215,17 @@ def with_known_variables(base: Project, head: Project) -> tuple[Project, Project
     return None if values is None else with_variables(base, head, *values)
 
 
+def with_session(
+    base: Project, head: Project, before: Mapping[str, str], now: Mapping[str, str]
+) -> tuple[Project, Project]:
+    """Both sides with what their profiles say of the target's session, as far as that is not the same."""
+    differ = [key for key in dict.fromkeys((*before, *now)) if before.get(key) != now.get(key)]
+    return (
+        base.having(session={key: before.get(key, "") for key in differ}),
+        head.having(session={key: now.get(key, "") for key in differ}),
+    )
+
+
 def with_macro_order(
     base: Project, head: Project, before: str, now: str
 ) -> tuple[Project, Project]:

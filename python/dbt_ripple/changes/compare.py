@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.project import WITH_SQL
+from dbt_ripple.changes.causes import Causes
 from dbt_ripple.changes.change_paths import change_paths
 from dbt_ripple.changes.comparability import (
     changed_hooks,
@@ -101,6 +103,7 @@ class Comparison:
             such nodes there are none. `head_analysis` has base's fingerprints for them.
         given: base as it was given: dbt does not know what is only named otherwise.
         contexts: of the projects that were analysed for it.
+        project_dir: where head's files are; None for the current folder.
     """
 
     base: Project
@@ -116,6 +119,7 @@ class Comparison:
     reworded: dict[str, list[str]] = field(default_factory=dict)
     given: Project | None = None
     contexts: ProjectContexts = field(default_factory=ProjectContexts)
+    project_dir: Path | None = None
 
     @property
     def base_context(self) -> ProjectContext:
@@ -136,6 +140,11 @@ class Comparison:
         """Whether it is a semantic model, a metric or a saved query."""
         node = self.head.nodes.get(unique_id)
         return node is not None and node.resource_type in SEMANTIC
+
+    @cached_property
+    def causes(self) -> Causes:
+        """What was edited (see `changes.causes`)."""
+        return Causes(self, self.project_dir)
 
     @cached_property
     def predecessors(self) -> dict[Vertex, Vertex | None]:

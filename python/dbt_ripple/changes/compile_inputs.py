@@ -378,7 +378,7 @@ class CompileInputs:
         """Whether all that a node's Jinja can find in ``graph`` is the same: any word in it may ask for it."""
         asked, types = NOTHING, set[str]()
         texts = [node.raw_code, *_strings(node.test_metadata and node.test_metadata.kwargs)]
-        for words, walked in map(_asked_of_graph, (*texts, *reach.of_users)):
+        for words, walked in map(asked_of_graph, (*texts, *reach.of_users)):
             asked |= words
             types |= _ANY_TYPE if walked is None else walked
         asked = asked.limited_to(self.properties)
@@ -556,7 +556,7 @@ def _other_dbt(base: Project, head: Project) -> Reason | None:
 
 
 @cache
-def _asked_of_graph(text: str) -> tuple[Reads, frozenset[str] | None]:
+def asked_of_graph(text: str) -> tuple[Reads, frozenset[str] | None]:
     """What a text may ask of nodes, and the types of those it walks over in ``graph``; None for any."""
     return every_word_of(text), types_in_graph([text])
 

@@ -143,7 +143,7 @@ def open_sides(
                 project_dir, target_path, state, cache, threads, compile_others, parse_anew
             )
             folder = None if state is None else state_folder(project_dir, state)
-            base.project_dir = folder
+            base.project_dir, head.project_dir = folder, project_dir
             yield base, with_declared(base, head, project_dir, assets, folder, None)
         return
     from dbt_ripple.dbt_runner.base_ref import both_sides
@@ -163,7 +163,7 @@ def open_sides(
             TargetFolder.of(side.having(hook_writes=writes), cache, processes=threads)
             for side in (sides.base, sides.head)
         )
-        base.project_dir = sides.base_dir
+        base.project_dir, head.project_dir = sides.base_dir, project_dir
         yield base, with_declared(base, head, project_dir, assets, None, base_ref)
 
 
@@ -171,13 +171,15 @@ def compare_sides(base: TargetFolder, head: TargetFolder, cache: Cache | None) -
     """Compare two sides, as `open_sides` gives them, by their analyses."""
     from dbt_ripple.changes import compare
 
-    return compare(
+    comparison = compare(
         base.project,
         head.project,
         base_analysis=base.analysis(),
         head_analysis=head.analysis(),
         cache=cache,
     )
+    comparison.project_dir = head.project_dir
+    return comparison
 
 
 def state_folder(project_dir: Path, state: Path) -> Path:

@@ -42,7 +42,7 @@ from ruamel.yaml.error import YAMLError
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.artifacts.read_yaml import check_bounds, parse_yaml
 from dbt_ripple.changes.asked_again import asked_again
-from dbt_ripple.changes.comparability import with_macro_order, with_variables
+from dbt_ripple.changes.comparability import with_macro_order, with_session, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
 from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
 from dbt_ripple.changes.dbt_vars import vars_by_name, warning_flags
@@ -178,6 +178,7 @@ def both_sides(
         head = head.having(warning_flags=warning_flags(project_dir))
         values = (_values(files, options.variables) for files in (base_files, head_files))
         base, head = with_variables(base, head, *values)
+        base, head = with_session(base, head, *_sessions(base_dir, project_dir, options))
         orders = (_macro_order(d) for d in (base_dir, project_dir))
         base, head = with_macro_order(base, head, *orders)
         yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes, base_dir)
@@ -423,6 +424,58 @@ def _macro_order(project_dir: Path) -> str:
         return repr((content.get("dispatch"), (content.get("flags") or {}).get(_OVERRIDES)))
     except (RippleError, AttributeError):
         return text or ""
+
+
+_OF_THE_CONNECTION: Final = frozenset(
+    """
+    account aws_access_key_id aws_profile_name aws_secret_access_key auth_type authenticator catalog client_id
+    client_secret client_session_keep_alive cluster cluster_id connect_retries connect_timeout connection_parameters
+    database dataset dbname endpoint fixed_retries host http_path http_scheme iam_profile job_execution_timeout_seconds
+    job_retries keepalives_idle keyfile keyfile_json location oauth_client_id oauth_client_secret organization
+    pass passphrase password path port priority private_key private_key_path private_key_passphrase project
+    query_timeout refresh_token region region_name reuse_connections retries retry_all retry_on_database_errors
+    s3_data_dir s3_staging_dir schema server sslcert sslkey sslmode sslrootcert threads timeout_seconds token
+    token_uri use_ssl user username work_group
+    """.split()
+)
+"""Keys of a target that say where it is and who asks: another target of the same session. All others count."""
+
+
+def _sessions(
+    base_dir: Path, project_dir: Path, options: DbtOptions
+) -> tuple[dict[str, str], dict[str, str]]:
+    """What each side's profiles.yml says of the target's session, where it is in the repository."""
+    folder = options.profiles_dir
+    top, base_top = _tops(project_dir, base_dir)
+    if folder is None or not folder.resolve().is_relative_to(top):
+        return {}, {}
+    folders = base_top / folder.resolve().relative_to(top), folder
+    files = [d / "profiles.yml" for d in folders]
+    before, now = (
+        _session(file, _profile(d), options)
+        for file, d in zip(files, (base_dir, project_dir), strict=True)
+    )
+    if before is None or now is None:  # as one of them cannot be read, all of it counts
+        texts = [_text(file) or "" for file in files]
+        before, now = ({"profiles.yml": sha256(text.encode()).hexdigest()[:8]} for text in texts)
+    return before, now
+
+
+def _session(file: Path, profile: Any, options: DbtOptions) -> dict[str, str] | None:
+    """What a profile says of the session of its target, as text by key; None where that cannot be read."""
+    try:
+        profile = options.profile or os.environ.get("DBT_PROFILE") or profile
+        profile = parse_yaml(_text(file) or "", "", as_dbt=True)[profile]
+        name = options.target or os.environ.get("DBT_TARGET") or profile.get("target") or "default"
+        target = profile["outputs"][name]
+        keys = sorted(target.keys() - _OF_THE_CONNECTION)
+        return {str(key): _plain(target[key]) for key in keys}
+    except (RippleError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
 
 
 def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:

@@ -268,6 +268,10 @@ class Ripple:
                 self.starts.append(vertex)
                 if self.gone.get(vertex) or vertex in self.given_lost:
                     self.loss.add(vertex)
+        unedited = _changed_from_elsewhere(self.comparison, self.origins)
+        for vertex in began if self.given is None else ():
+            if vertex[0] in unedited:
+                self._note(vertex[0], "warning", [vertex])
 
     def _size(self) -> tuple[int, ...]:
         bits = sum(mask.bit_count() for side in (self.mask, self.surely) for mask in side.values())
@@ -565,6 +569,21 @@ class Ripple:
                 u: way for u, way in _shortest_paths(begun, everything).items() if u in without_path
             }
         return paths
+
+
+def _changed_from_elsewhere(comparison: Comparison, origins: Collection[str]) -> set[str]:
+    """Those of the origins that nobody edited: a macro, a var or what dbt looks at changes them."""
+    base, head = comparison.base, comparison.head
+    if base is head:  # the change is only supposed
+        return set()
+    return {
+        unique_id
+        for unique_id in origins
+        if (then := base.nodes.get(unique_id)) is not None
+        and (now := head.nodes.get(unique_id)) is not None
+        and now.resource_type not in ("source", "seed")
+        and defined(then) == defined(now)
+    }
 
 
 def _may_go_round(project: Project) -> bool:

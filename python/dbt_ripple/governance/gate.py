@@ -23,6 +23,7 @@ from dbt_ripple.artifacts import (
     owner_name,
 )
 from dbt_ripple.changes import Comparison, compare
+from dbt_ripple.changes.causes import Cause
 from dbt_ripple.governance.affected_assets import (
     Affected,
     Ripple,
@@ -87,6 +88,7 @@ class GateReport(msgspec.Struct, kw_only=True):
         approved_by: who approved the reach; None where nobody did.
         opaque: affected nodes that could not be analysed, with the reason.
         removed: the nodes of base, except sources, that head does not have.
+        causes: what was edited, each with the nodes that are not the same because of it.
         notes: what the answer had to assume.
     """
 
@@ -99,6 +101,7 @@ class GateReport(msgspec.Struct, kw_only=True):
     opaque: dict[str, Reason] = {}
     removed: list[str] = []
     notes: list[Reason] = []
+    causes: list[Cause] = []
 
     def document(self) -> dict[str, object]:
         """The report as ``--format json`` prints it."""
@@ -109,6 +112,7 @@ class GateReport(msgspec.Struct, kw_only=True):
             "findings": self.findings,
             "affected": self.affected,
             "removed": self.removed,
+            "causes": self.causes,
         }
 
 
@@ -212,6 +216,7 @@ def gate_from(
         }
         | elsewhere.opaque,
         removed=sorted(comparison.removed),
+        causes=comparison.causes.of_all(comparison.causes.began()),
         notes=[
             *policy.notes,
             *(n for n in comparison.notes if n.code is not Code.EVERY_TEST_SELECTED),

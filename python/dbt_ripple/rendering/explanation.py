@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.reasons import Code, parts_of
+from dbt_ripple.rendering.causes import said
 from dbt_ripple.rendering.escaping import code, one_line, prose, styled, two_lines
-from dbt_ripple.selection.explain import Cause
+from dbt_ripple.selection.explain import Beginning
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -22,7 +23,7 @@ def _spoken(step: PathStep, head: Project) -> str:
     return f"{name} (rows)" if step.column == "*rows*" else f"{name}.{step.column}"
 
 
-def _before_and_after_lines(explanation: Cause | Explanation) -> tuple[list[str], list[str]]:
+def _before_and_after_lines(explanation: Beginning | Explanation) -> tuple[list[str], list[str]]:
     """What base has at the beginning of the path and what head has, a line each."""
     before, after = explanation.before, explanation.after
     if len(before) == len(after) == 1:
@@ -77,7 +78,7 @@ _REACHED_SHOWN: Final = 20
 """Columns of a relation that one change reaches; the rest is counted."""
 
 
-def _cause(cause: Cause, unique_id: str, head: Project) -> Iterator[str]:
+def _cause(cause: Beginning, unique_id: str, head: Project) -> Iterator[str]:
     """Where a change began, and the columns of a relation that differ because of it, as a table."""
     if len(cause.reaches) == 1:
         yield from _path(cause, cause.path, head)
@@ -101,7 +102,7 @@ def _names(explanation: Explanation) -> Iterator[str]:
     yield from (f"  renamed: {one.before} to {one.after}" for one in explanation.renamed)
 
 
-def _path(of: Cause | Explanation, path: list[PathStep], head: Project) -> Iterator[str]:
+def _path(of: Beginning | Explanation, path: list[PathStep], head: Project) -> Iterator[str]:
     """A path as a tree, with what base and head have where it begins."""
     for depth, step in enumerate(path):
         arrow = "  " * depth + ("└── " if depth else "")
@@ -113,6 +114,7 @@ def _path(of: Cause | Explanation, path: list[PathStep], head: Project) -> Itera
             before, after = _before_and_after_lines(of)
             yield from (styled(f"      - {text}", fg="red") for text in before)
             yield from (styled(f"      + {text}", fg="green") for text in after)
+            yield from (f"      edited: {said(one, head)}" for one in of.edited)
 
 
 def explanation_markdown(explanation: Explanation, head: Project) -> Iterator[str]:
@@ -126,7 +128,7 @@ def explanation_markdown(explanation: Explanation, head: Project) -> Iterator[st
     if explanation.broken and explanation.broken != explanation.reason:
         yield ""
         yield f"It cannot compile: {prose(explanation.broken.message)}."
-    parts: Sequence[Cause | Explanation] = explanation.causes or [explanation]
+    parts: Sequence[Beginning | Explanation] = explanation.causes or [explanation]
     for cause in parts:
         if cause.path:
             yield ""
@@ -140,7 +142,10 @@ def explanation_markdown(explanation: Explanation, head: Project) -> Iterator[st
             yield from (f"- {text}" for text in before)
             yield from (f"+ {text}" for text in after)
             yield "```"
-        if isinstance(cause, Cause) and len(cause.reaches) > 1:
+        if cause.edited:
+            yield ""
+            yield from (f"- edited: {said(one, head, markdown=True)}" for one in cause.edited)
+        if isinstance(cause, Beginning) and len(cause.reaches) > 1:
             yield ""
             yield "| column | SQL |"
             yield "| --- | --- |"

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from dbt_ripple.artifacts.source_locations import FileLine, Places
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.reasons import names_missing
+from dbt_ripple.rendering.causes import cause_lines
 from dbt_ripple.rendering.diff import name_of
 from dbt_ripple.rendering.escaping import one_line, styled
 from dbt_ripple.rendering.output import as_document, as_json, count
-from dbt_ripple.rendering.source_locations import FileLine, Places
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -123,6 +124,9 @@ def _text(gate_answer: GateAnswer) -> Iterator[str]:
     report, head, base = gate_answer.report, gate_answer.shown, gate_answer.base
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  risk {report.risk_level}, reaches {reach(report.affected)}"
+    if report.causes:
+        yield "changed:"
+        yield from cause_lines(report.causes, head)
     for finding in new_findings(report):
         level = styled(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
         yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.reason.message}"
@@ -139,7 +143,7 @@ def _text(gate_answer: GateAnswer) -> Iterator[str]:
         from dbt_ripple.rendering.selection import selection_lines
 
         yield ""
-        yield from selection_lines(gate_answer.selection, head)
+        yield from selection_lines(gate_answer.selection, head, causes=False)
     if gate_answer.ran is not None:
         from dbt_ripple.selection.result import PASSED
 

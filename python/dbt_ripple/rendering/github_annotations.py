@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dbt_ripple.artifacts.source_locations import Places
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.rendering.escaping import workflow_command
 from dbt_ripple.rendering.gate import failures, new_findings, place_of, reach, subject
-from dbt_ripple.rendering.source_locations import Places
 
 if TYPE_CHECKING:
     from dbt_ripple.rendering.gate import GateAnswer

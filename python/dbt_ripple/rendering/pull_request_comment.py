@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.changes.removed_columns import MissingNames, RemovedColumn
 from dbt_ripple.governance.rules import RULES
+from dbt_ripple.rendering.causes import cause_markdown
 from dbt_ripple.rendering.diff import below, entries, name_of
 from dbt_ripple.rendering.escaping import code, in_one_line, prose, shown
 from dbt_ripple.rendering.gate import GateAnswer, known_findings, new_findings, reach, subject
@@ -220,6 +221,12 @@ def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
     broken = [f for f in findings if f.rule == "reader_broken"]
     others = [f for f in findings if f.rule != "reader_broken"]
     unfound = MissingNames(gate_answer.comparison)
+    yield _Part(
+        "What was edited",
+        gate_answer.report.causes,
+        lambda shown: cause_markdown(shown, gate_answer.shown),
+        "edit",
+    )
     yield _changes(gate_answer)
     yield _Part(
         *("What breaks", broken, lambda shown: _broken(shown, gate_answer, unfound), "reader"),

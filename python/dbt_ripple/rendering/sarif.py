@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple import __version__
+from dbt_ripple.artifacts.source_locations import FileLine, Places
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.rendering.escaping import sarif_message
 from dbt_ripple.rendering.gate import RUN_RULES, failures, place_of, subject
-from dbt_ripple.rendering.source_locations import FileLine, Places
 
 if TYPE_CHECKING:
     from dbt_ripple.rendering.gate import GateAnswer

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.rendering.causes import cause_lines, cause_markdown
 from dbt_ripple.rendering.escaping import code, dbt_word, prose, styled
 from dbt_ripple.rendering.output import answer, as_document, count, say
 from dbt_ripple.selection.result import CutSelection, Selection
@@ -185,11 +186,14 @@ _SHORT = 120
 _FACTS = 2
 
 
-def selection_lines(selection: Selection, head: Project) -> Iterator[str]:
-    """A selection as text."""
+def selection_lines(selection: Selection, head: Project, *, causes: bool = True) -> Iterator[str]:
+    """A selection as text; without the causes where these are told already."""
     yield headline(selection)
+    if selection.causes and causes:
+        yield "changed:"
+        yield from cause_lines(selection.causes, head)
     yield from _section_lines("cannot be built", _cannot_be_built(selection, head))
-    if selection.tests and (selection.broken or selection.blocked):
+    if selection.tests and (selection.causes or selection.broken or selection.blocked):
         yield "tests:"
     width = min(60, max((len(test.name) for test in selection.tests), default=0))
     for test in selection.tests:
@@ -218,6 +222,8 @@ _NAMED = 25
 
 def _markdown(selection: Selection, head: Project) -> Iterator[str]:
     yield f"**{headline(selection)}**"
+    if selection.causes:
+        yield from ("", "Changed:", "", *cause_markdown(selection.causes, head))
     yield from _markdown_section("cannot be built", _cannot_be_built(selection, head))
     if selection.tests:
         yield ""

@@ -7,6 +7,7 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project, did_you_mean, find_node
 from dbt_ripple.artifacts.node_names import UnknownNodeError
 from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.causes import Cause
 from dbt_ripple.changes.compare import NodeChange, Vertex
 from dbt_ripple.changes.diff import Texts
 from dbt_ripple.changes.fixture_types import FixtureTypes
@@ -36,7 +37,7 @@ class PathStep(msgspec.Struct, kw_only=True):
     expression: str | None = None
 
 
-class Cause(msgspec.Struct, kw_only=True):
+class Beginning(msgspec.Struct, kw_only=True):
     """Where a change began, and what it reaches of the relation that is asked about.
 
     Attributes:
@@ -46,12 +47,14 @@ class Cause(msgspec.Struct, kw_only=True):
         after: likewise, of head.
         reaches: the columns of the relation that differ because of it, with their SQL on head;
             ``*rows*`` for its row set.
+        edited: what was edited there.
     """
 
     path: list[PathStep]
     before: list[str] = []
     after: list[str] = []
     reaches: list[PathStep] = []
+    edited: list[Cause] = []
 
 
 class Renamed(msgspec.Struct, kw_only=True):
@@ -76,6 +79,7 @@ class Explanation(msgspec.Struct, kw_only=True):
         not_proven: of a selected test, what is missing to prove it, where that was looked at.
         broken: why its query cannot compile on head; None where it can.
         causes: of a relation that differs, where the changes began that it shows.
+        edited: of a test that is affected, what was edited where the path begins.
         removed: of a relation, the columns that only base has.
         renamed: likewise, the columns that only have another name.
     """
@@ -91,7 +95,8 @@ class Explanation(msgspec.Struct, kw_only=True):
     blocked_by: str | None = None
     not_proven: Reason | msgspec.UnsetType = msgspec.UNSET
     broken: Reason | None = None
-    causes: list[Cause] = []
+    causes: list[Beginning] = []
+    edited: list[Cause] = []
     removed: list[str] = []
     renamed: list[Renamed] = []
 
@@ -270,16 +275,21 @@ def explain_node(comparison: Comparison, node: Node, column: str | None) -> Expl
     return explanation
 
 
-def _causes(comparison: Comparison, texts: Texts, vertices: list[Vertex]) -> list[Cause]:
+def _causes(comparison: Comparison, texts: Texts, vertices: list[Vertex]) -> list[Beginning]:
     """Where the changes of some vertices of a relation began."""
-    causes: dict[Vertex, Cause] = {}
+    causes: dict[Vertex, Beginning] = {}
     for vertex in vertices:
         way = _way_to(comparison, vertex)
         cause = causes.get(way[0])
         if cause is None:
             before, after = _values_before_and_after(comparison, texts, way[0])
             path = [_step(texts, step) for step in way]
-            cause = causes[way[0]] = Cause(path=path, before=before, after=after)
+            cause = causes[way[0]] = Beginning(
+                path=path,
+                before=before,
+                after=after,
+                edited=comparison.causes.of_all([way[0][0]]),
+            )
         cause.reaches.append(_step(texts, vertex))
     return list(causes.values())
 
@@ -322,6 +332,7 @@ def _put_way(
                 explanation.before += [a] if a else []
                 explanation.after += [b] if b else []
     explanation.path.append(PathStep(unique_id=explanation.unique_id))
+    explanation.edited = comparison.causes.of_all([explanation.path[0].unique_id])
 
 
 def _way_to(comparison: Comparison, vertex: Vertex) -> list[Vertex]:

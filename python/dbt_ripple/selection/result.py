@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from dbt_ripple.changes.causes import Cause
 from dbt_ripple.changes.removed_columns import Broken
 from dbt_ripple.reasons import Reason
 
@@ -88,6 +89,8 @@ class Selection(msgspec.Struct, kw_only=True):
         unit_tests: unique_ids of the unit tests to run.
         opaque: what could not be analysed, on either side.
         notes: what the answer had to assume.
+        causes: what was edited, each with the nodes that are not the same because of it: those at
+            which a change began, and tests that were edited themselves.
         critical: unique_ids of the tests that are there only because they are of critical assets
             below the change; there where these were asked for.
         assets: unique_ids of the declared assets that read something that changed; there where any asset
@@ -104,6 +107,7 @@ class Selection(msgspec.Struct, kw_only=True):
     opaque: list[Opaque] = []
     counts: Counts = msgspec.field(default_factory=Counts)
     notes: list[Reason] = []
+    causes: list[Cause] = []
     critical: list[str] | msgspec.UnsetType = msgspec.UNSET
     assets: list[str] | msgspec.UnsetType = msgspec.UNSET
 

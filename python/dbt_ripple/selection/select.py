@@ -156,6 +156,14 @@ def select_from(
             all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
         ),
         notes=[*comparison.notes, *([by_target] if by_target else []), *left_out.notes],
+        causes=comparison.causes.of_all(
+            [
+                *comparison.causes.began(),
+                *(test.unique_id for test in tests if test.path[:-1] == []),
+                *(unique_id for unique_id in models if unique_id in comparison.modified),
+                *impacted_unit_tests(comparison),
+            ]
+        ),
         critical=msgspec.UNSET
         if critical is None
         else [test.unique_id for test in tests if test.unique_id in critical_only],

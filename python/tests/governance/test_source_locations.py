@@ -9,7 +9,7 @@ from hand_made import node, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts.project import TestMetadata
-from dbt_ripple.rendering.source_locations import Places, line_of_name
+from dbt_ripple.artifacts.source_locations import Places, line_of_name
 
 SQL = """
 

@@ -35,6 +35,7 @@ _OF_DECLARATIONS: Final = frozenset(
 
 _COMMENT: Final = re.compile(r"\{#.*?#\}|/\*.*?\*/|--[^\n]*", re.DOTALL)
 _YML: Final = (".yml", ".yaml")
+PROJECT_FILE: Final = "dbt_project.yml"
 
 
 class FileLine(NamedTuple):
@@ -114,6 +115,61 @@ class Places:
             self._at(str(file.resolve()), None).file,
             line_numbers[0] if len(line_numbers) == 1 else 1,
         )
+
+    def declared(self, node: Node, column: str | None = None, key: str = "") -> FileLine | None:
+        """Where a yml file of the node's own package declares it, or a column or a key of it.
+
+        The file is relative to the project. None where none does, or where it cannot be told; a
+        ``key`` is one of the properties, or one of its ``config``.
+        """
+        file = node.original_file_path
+        if not file.endswith(_YML):
+            file = _of_package(node.patch_path, node.package_name) or ""
+        content = self._text(file) if file and node.package_name == self.head.name else None
+        root = _composed(content) if content is not None else None
+        if root is None:
+            return None
+        if node.resource_type == "test":
+            line = _line_of_test(root, node)
+            return FileLine(file, line) if line else None
+        entry = _entry_of(root, node)
+        if column and entry is not None:
+            columns = _columns_called(entry, column)
+            entry = columns[0] if len(columns) == 1 else None
+        if entry is None:
+            return None
+        if not key:
+            return FileLine(file, _line(entry))
+        at = next((v for k, v in (*_pairs(entry), *_configured(entry)) if k == key), None)
+        return FileLine(file, _line(at)) if at is not None else None
+
+    def in_project_file(self, *keys: str) -> FileLine | None:
+        """Where the project file sets something: the value below as many of the first keys as it has.
+
+        The last key may have a ``+`` before it; it has to be there.
+        """
+        content = self._text(PROJECT_FILE)
+        level = _composed(content) if content is not None else None
+        found = None
+        for key in keys[:-1]:
+            pairs = dict(_pairs(level))
+            found = pairs.get(f"+{keys[-1]}", pairs.get(keys[-1], found))
+            if key not in pairs:
+                break
+            level = pairs[key]
+        else:
+            pairs = dict(_pairs(level))
+            found = pairs.get(f"+{keys[-1]}", pairs.get(keys[-1], found))
+        return FileLine(PROJECT_FILE, _line(found)) if found is not None else None
+
+    def line_in_file(self, file: str, text: str, line: int) -> int | None:
+        """The line of a file on which a line of a text stands that is in it once; None elsewhere."""
+        content, code = self._text(file), text.strip()
+        if content is None or not code or content.count(code) != 1:
+            return None
+        ahead = len(text) - len(text.lstrip())
+        before = content.count("\n", 0, content.index(code))
+        return max(before + line - text.count("\n", 0, ahead), 1)
 
     def of_compiled_line(self, unique_id: str, line: int) -> FileLine | None:
         """Where a line of a node's compiled SQL stands: the only line that is the same as written."""
@@ -247,6 +303,12 @@ def _pairs(node: Any) -> Iterator[tuple[str, Any]]:
         for key, value in node.value:
             if isinstance(key.value, str):
                 yield key.value, value
+
+
+def _configured(entry: Any) -> Iterator[tuple[str, Any]]:
+    for name, value in _pairs(entry):
+        if name == "config":
+            yield from _pairs(value)
 
 
 def _scalar(node: Any, key: str) -> str | None:
