@@ -600,6 +600,9 @@ class Code(StrEnum):
         "policy_unread",
         "the rules of this change judge it, because those of base cannot be read ({why})",
     )
+    CONTRACT_ENDED = "contract_ended", "its contract was enforced, and is not any more"
+    ACCESS_LOWERED = "access_lowered", "its access was {was}, and is {now}"
+    DEPRECATED = "deprecated", "it is deprecated from {date} on"
     OWNER_REMOVED = "owner_removed", "it had the owner {owner}, and has none now"
     NEW_WITHOUT_OWNER = "new_without_owner", "it is new and has no owner"
     COMPUTED_TWICE = "computed_twice", "computes the same as {name}.{column}"

@@ -28,7 +28,7 @@ _SECTIONS: Final = {
     "unit_test": "unit_tests",
 }
 _OF_DECLARATIONS: Final = frozenset(
-    "owner_missing owner_removed tier1_key_untested contract_version_without_migration "
+    "owner_missing owner_removed promise_lowered tier1_key_untested contract_version_without_migration "
     "pii_untagged pii_tag_removed source_drift".split()
 )
 """Rules of what a yml file says; the others are about the code."""

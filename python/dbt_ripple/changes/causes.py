@@ -21,6 +21,7 @@ import msgspec
 from dbt_ripple.artifacts import Macro, Node, Project, References
 from dbt_ripple.artifacts.source_locations import Places
 from dbt_ripple.changes.compile_inputs import asked_of_graph, defined
+from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.graph.config_fingerprints import NAMING, hooks_of
 from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
 from dbt_ripple.graph.node_properties import DESCRIBING, kind_of, of_name
@@ -30,6 +31,7 @@ from dbt_ripple.jinja.text import normalised
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison
+    from dbt_ripple.changes.removed_columns import MissingNames
 
 MISSING: Final = object()
 _NOTHING: Final[tuple[Any, ...]] = (MISSING, None, [], {}, "")
@@ -155,6 +157,8 @@ class Causes:
         if now is None:
             node = then or Node(name=unique_id)
             return [Cause(kind="removed", name=node.display_name, file=self._file(node))]
+        if then is None and (before := self._test_it_was(now)) is not None:
+            return [*self._arguments(before, now), *self._config(before, now)]
         if then is None:
             place = self.places.declared(now) if now.original_file_path.endswith("ml") else None
             file, line = place or (self._file(now), None)
@@ -178,7 +182,16 @@ class Causes:
         if not causes:
             causes += self._config(then, now, describing=True)
             causes += self._properties(then, now, _DESCRIPTIONS)
+        if not causes:  # it reads what is gone
+            for gone in self._unfound.of(unique_id):
+                causes += self.of(gone.unique_id)
         return causes or [*self._compiled(then, now)]
+
+    @cached_property
+    def _unfound(self) -> MissingNames:
+        from dbt_ripple.changes.removed_columns import MissingNames  # which compares by this
+
+        return MissingNames(self.comparison)
 
     # -- kinds of causes ----------------------------------------------------------------------------
 
@@ -241,14 +254,20 @@ class Causes:
         file = self._file(node)
         called = _CONFIG.search(node.raw_code)
         word = re.compile(rf"\b{re.escape(key.replace('-', '_'))}\b\s*=")
-        if called is not None and file and (at := word.search(called[0])) is not None:
+        in_yml = file is not None and file.endswith((".yml", ".yaml"))
+        if (
+            called is not None
+            and file
+            and not in_yml
+            and (at := word.search(called[0])) is not None
+        ):
             line = node.raw_code.count("\n", 0, called.start() + at.start()) + 1
             return file, self.places.line_in_file(file, node.raw_code, line)
         declared = self.places.declared(node, key=key)
         if declared is None and node.package_name == self.head.name:
             section = {"analysis": "analyses"}.get(node.resource_type, f"{node.resource_type}s")
             section = "data_tests" if section == "tests" else section
-            declared = self.places.in_project_file(section, *node.fqn[:-1], key)
+            declared = self.places.in_project_file(section, *node.fqn, key)
         return declared or (file, None)
 
     def _seed(self, then: Node, now: Node) -> Iterator[Cause]:
@@ -325,6 +344,26 @@ class Causes:
                     file=file,
                     line=line,
                 )
+
+    def _test_it_was(self, now: Node) -> Node | None:
+        """The generic test of base that a test of head stands for: dbt makes arguments part of its id."""
+        kind = now.test_metadata and now.test_metadata.name
+        return self._tests_gone.get((now.attached_node, now.column_name, kind)) if kind else None
+
+    @cached_property
+    def _tests_gone(self) -> dict[tuple[str | None, str | None, str | None], Node]:
+        """The generic tests that only base has, by what they are of, where that is one test."""
+        found: dict[tuple[str | None, str | None, str | None], list[Node]] = {}
+        for side, other in ((self.base, self.head), (self.head, self.base)):
+            for test in side.of_type("test"):
+                if test.unique_id not in other.nodes and test.test_metadata is not None:
+                    key = (test.attached_node, test.column_name, test.test_metadata.name)
+                    found.setdefault(key, []).append(test)
+        return {
+            key: tests[0]
+            for key, tests in found.items()
+            if len(tests) == 2 and tests[0].unique_id in self.base.nodes
+        }
 
     def _references(self, then: Node, now: Node) -> Iterator[Cause]:
         if len(then.refs) != len(now.refs):
@@ -457,7 +496,7 @@ class Causes:
 
     def _values(self, variables: Iterable[str], environment: Iterable[str]) -> Iterator[Cause]:
         """The vars and environment variables of these names that differ."""
-        sides = self.base.variables or {}, self.head.variables or {}
+        sides = self._variables
         for name in _asked(sides, variables):
             place = self.places.in_project_file("vars", self.head.name or "", name)
             file, line = place or (None, None)
@@ -467,6 +506,15 @@ class Causes:
         for name in _asked(sides, environment):
             before, after = (side.get(name) for side in sides)
             yield Cause(kind="env_var", name=name, before=before, after=after)
+
+    @cached_property
+    def _variables(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The vars of both sides that differ, as far as they are known or dbt's files tell."""
+        if self.base.variables is not None and self.head.variables is not None:
+            return self.base.variables, self.head.variables
+        before, now = Variables(self.base, self.head).differing() or ({}, {})
+        names = {n for n in (*before, *now) if before.get(n) != now.get(n)}
+        return {n: before.get(n, "") for n in names}, {n: now.get(n, "") for n in names}
 
     def _hooks(self, now: Node) -> Iterator[Cause]:
         """What hooks of other nodes that may write to it do otherwise."""
@@ -538,6 +586,7 @@ class Causes:
         """A file of a package as it is called in the project."""
         if not path or package in INTERNAL:
             return None
+        path = path.removeprefix("./")
         return path if package == self.head.name else f"dbt_packages/{package}/{path}"
 
     def _name(self, side: Project, unique_id: str) -> str:
@@ -573,8 +622,8 @@ def hunks(
 
 
 def _lines(lines: list[str]) -> str | None:
-    text = "\n".join(line.rstrip() for line in lines).strip("\n")
-    return text[:_LONGEST].strip() if text.strip() else None
+    text = "\n".join(line.rstrip() for line in lines).strip()
+    return text[:_LONGEST] or None
 
 
 def _shown(value: Any) -> str | None:

@@ -54,6 +54,30 @@ def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
             yield Breach("owner_missing", unique_id, None, reason, old=True, usual=not owned)
 
 
+_ACCESS: Final = ("private", "protected", "public")
+
+
+def promise_breaches(comparison: Comparison) -> Iterator[Breach]:
+    """Models that promise less than on base: no contract, a narrower access, an end."""
+    for node in comparison.head.of_type("model"):
+        then = comparison.base.nodes.get(node.unique_id)
+        if then is None:
+            continue
+        if then.contract_enforced and not node.contract_enforced:
+            yield Breach("promise_lowered", node.unique_id, None, Code.CONTRACT_ENDED())
+        was, is_now = (n.access or "protected" for n in (then, node))
+        if _rank(is_now) < _rank(was):
+            reason = Code.ACCESS_LOWERED(was=was, now=is_now)
+            yield Breach("promise_lowered", node.unique_id, None, reason)
+        if node.deprecation_date and node.deprecation_date != then.deprecation_date:
+            date = str(node.deprecation_date)[:10]
+            yield Breach("promise_lowered", node.unique_id, None, Code.DEPRECATED(date=date))
+
+
+def _rank(access: str) -> int:
+    return _ACCESS.index(access) if access in _ACCESS else 1
+
+
 def of_project(node: Node, project: Project) -> bool:
     """Whether the project has to name an owner for it."""
     return node.resource_type in _OWNED and is_own(node, project)
@@ -224,6 +248,7 @@ def _against_declaration(project: Project, unique_id: str) -> dict[str, Reason]:
 
 CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (
     owner_breaches,
+    promise_breaches,
     key_breaches,
     lineage_breaches,
     reader_breaches,

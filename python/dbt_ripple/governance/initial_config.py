@@ -119,6 +119,7 @@ def _levels(project: Project) -> Iterator[tuple[str, Level, str]]:
         "block" if versions else "warn",
         f"{_of(versions, relations)} a contract_version, or are versions of a model.",
     )
+    yield "promise_lowered", "warn", "Who relies on it hears of it."
     owned = [node for node in nodes if of_project(node, project)]
     having = sum(owner(node, project) is not None for node in owned)
     yield (

@@ -70,6 +70,11 @@ _ALL: Final = (
         asks="Who changes a contract_version says how to migrate.",
     ),
     Rule(
+        name="promise_lowered",
+        level="warn",
+        asks="An enforced contract and the access of a model stay, and it is not newly deprecated.",
+    ),
+    Rule(
         name="owner_missing",
         level="warn",
         asks="Every model, seed, snapshot and source has an owner.",
