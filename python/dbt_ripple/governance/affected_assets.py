@@ -40,6 +40,7 @@ from dbt_ripple.artifacts import (
     referenced_columns,
 )
 from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.compile_inputs import defined as as_written
 from dbt_ripple.changes.removed_columns import vanished
 from dbt_ripple.flow.definitions import computed
 from dbt_ripple.flow.identifiers import dialect_of
@@ -582,7 +583,7 @@ def _changed_from_elsewhere(comparison: Comparison, origins: Collection[str]) ->
         if (then := base.nodes.get(unique_id)) is not None
         and (now := head.nodes.get(unique_id)) is not None
         and now.resource_type not in ("source", "seed")
-        and defined(then) == defined(now)
+        and as_written(then) == as_written(now)
     }
 
 

@@ -1,0 +1,137 @@
+"""Causes of changes in projects made by hand: what no dbt has to be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hand_made import macro, node, project
+from msgspec.structs import replace
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.changes import compare
+from dbt_ripple.changes.causes import Cause, hunks
+from dbt_ripple.changes.comparability import with_session
+from dbt_ripple.governance.gate import gate
+from dbt_ripple.rendering.causes import cause_lines, cause_markdown
+from dbt_ripple.selection.select import select, select_from
+
+SOURCE = node("source.p.s.raw", columns=["id", "amount"])
+
+
+def world(stg: str = "select id, amount from s.raw", **config: object) -> Project:
+    """A source, a model over it and one over that, with a test."""
+    return project(
+        SOURCE,
+        node("model.p.stg", stg, "source.p.s.raw", **config),
+        node("model.p.top", "select id, amount from s.stg", "model.p.stg"),
+        node("test.p.of_top", "select * from s.top where amount is null", "model.p.top"),
+    )
+
+
+def causes(base: Project, head: Project) -> list[tuple[str, str, list[str]]]:
+    return [(c.kind, c.name, c.nodes) for c in select(base, head).causes]
+
+
+def test_only_where_a_change_began_has_causes() -> None:
+    edited = world("select id, amount * 2 as amount from s.raw")
+    assert causes(world(), edited) == [("code", "stg", ["model.p.stg"])]
+    assert causes(world(), world()) == []
+
+
+def test_what_differs_of_the_targets_session_changes_all_that_is_built() -> None:
+    base, head = with_session(
+        world(), world(), {"settings": "a", "extra": "b"}, {"settings": "c", "extra": "b"}
+    )
+    assert (base.session, head.session) == ({"settings": "a"}, {"settings": "c"})
+    selection = select(base, head)
+    assert [t.unique_id for t in selection.tests] == ["test.p.of_top"]
+    assert {(c.kind, c.name, c.before, c.after) for c in selection.causes} == {
+        ("profile", "settings", "a", "c")
+    }
+    same = with_session(world(), world(), {"settings": "a"}, {"settings": "a"})
+    assert select(*same).tests == []
+
+
+def test_the_gate_counts_what_nobody_edited_and_differs() -> None:
+    def calling(text: str, raw: str = "select id, {{ m() }} as amount from s.stg") -> Project:
+        top = node(
+            "model.p.top",
+            f"select id, {text} as amount from s.stg",
+            "model.p.stg",
+            raw=raw,
+            macros=["macro.p.m"],
+        )
+        parts = [n for n in world().nodes.values() if n.name != "top"]
+        return project(
+            *parts, top, macros=[macro("macro.p.m", f"{{% macro m() %}}{text}{{% endmacro %}}")]
+        )
+
+    report = gate(calling("1"), calling("2"))
+    assert (report.decision, [a.name for a in report.affected]) == ("CAUTION", ["top"])
+    assert [(c.kind, c.name, c.nodes) for c in report.causes] == [("macro", "m", ["model.p.top"])]
+    edited = calling("1", "select id, {{ m() }} as amount from s.stg where true").having()
+    top = edited.nodes["model.p.top"]
+    edited.nodes["model.p.top"] = replace(
+        top, compiled_code="select id, 1 as amount from s.stg where id > 1"
+    )
+    report = gate(calling("1"), edited)  # who edits it knows that it differs
+    assert (report.affected, [c.kind for c in report.causes]) == ([], ["code"])
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (
+            {"access": "public"},
+            {"access": "protected"},
+            ["its access was public, and is protected"],
+        ),
+        ({"access": "protected"}, {"access": "public"}, []),
+        ({}, {"deprecation_date": "2099-01-01"}, ["it is deprecated from 2099-01-01 on"]),
+        ({"deprecation_date": "2099-01-01"}, {"deprecation_date": "2099-01-01"}, []),
+    ],
+)
+def test_a_promise_that_is_taken_back_is_a_finding(
+    then: dict[str, object], now: dict[str, object], said: list[str]
+) -> None:
+    def having(fields: dict[str, object]) -> Project:
+        made = world()
+        made.nodes["model.p.top"] = replace(made.nodes["model.p.top"], **fields)  # type: ignore[arg-type]
+        return made
+
+    findings = gate(having(then), having(now)).findings
+    assert [f.reason.message for f in findings if f.rule == "promise_lowered"] == said
+
+
+def test_comments_and_layout_are_no_lines_that_differ() -> None:
+    assert list(hunks("a\nb", "a -- b\nb")) == [(1, "a", "a -- b")]  # there is nothing else
+    assert list(hunks("a\nb\nc", "-- new\na\n  b\nC")) == [(3, "b\nc", "b\nC")]
+    assert list(hunks("1,a\n2,b", "1,a\n2,b\n3,c", comments=False)) == [(3, None, "3,c")]
+
+
+def test_the_text_has_the_first_causes_and_counts_the_rest() -> None:
+    def many(number: int) -> Iterator[Cause]:
+        for at in range(number):
+            yield Cause(
+                kind="macro", name=f"m{at}", file="macros/m.sql", line=at + 1, nodes=["model.p.stg"]
+            )
+
+    lines = cause_lines([*many(8)], world())
+    assert lines[0] == "  macro m0 (macros/m.sql:1) in stg"
+    assert lines[-1] == "  and 2 more (--format json has them all)"
+    one = Cause(kind="config", name="unique_key", before="a", after="b", nodes=["model.p.stg"])
+    assert cause_markdown([one], world()) == ["- config `unique_key` of `stg`: `a` → `b`"]
+
+
+def test_a_cause_of_several_nodes_is_told_once() -> None:
+    base, head = world(), world()
+    for name in ("stg", "top"):
+        unique_id = f"model.p.{name}"
+        head.nodes[unique_id] = replace(
+            head.nodes[unique_id], config={"materialized": "incremental"}
+        )
+    comparison = compare(base, head)
+    found = comparison.causes.of_all(["model.p.stg", "model.p.top"])
+    assert [(c.kind, c.name, len(c.nodes)) for c in found] == [("config", "materialized", 2)]
+    assert select_from(comparison).causes[0].name == "materialized"
