@@ -602,7 +602,8 @@ class Code(StrEnum):
     )
     CONTRACT_ENDED = "contract_ended", "its contract was enforced, and is not any more"
     ACCESS_LOWERED = "access_lowered", "its access was {was}, and is {now}"
-    DEPRECATED = "deprecated", "it is deprecated from {date} on"
+    ENDS_EARLIER = "ends_earlier", "it was to end on {was}, and ends on {now}"
+    NEWLY_DEPRECATED = "newly_deprecated", "{name} is deprecated from {date} on"
     OWNER_REMOVED = "owner_removed", "it had the owner {owner}, and has none now"
     NEW_WITHOUT_OWNER = "new_without_owner", "it is new and has no owner"
     COMPUTED_TWICE = "computed_twice", "computes the same as {name}.{column}"

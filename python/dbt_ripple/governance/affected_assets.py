@@ -205,6 +205,8 @@ class Ripple:
             there; what else of them changed only stands below what will not compile there.
         lost: those of them whose data is lost.
         unsettled: origins that stand below what will not compile in the other project.
+        of_an_edit: whether somebody has edited the project, so that an origin nobody edited (a macro or a var
+            changes it) is affected itself; where a change is only supposed, there is none.
     """
 
     def __init__(
@@ -215,10 +217,13 @@ class Ripple:
         reached: Collection[Vertex] | None = None,
         lost: Collection[Vertex] = (),
         unsettled: Collection[str] = (),
+        *,
+        of_an_edit: bool = False,
     ) -> None:
         self.comparison = comparison
         self.given, self.given_lost, self.unsettled = reached, lost, unsettled
         self.origins = origins
+        self.of_an_edit = of_an_edit
         self.broken = newly_broken(comparison)
         self.contract_types = contract_types
         self.lost = {u for u, reason in self.broken.items() if reason.code is Code.GONE}
@@ -270,7 +275,7 @@ class Ripple:
                 if self.gone.get(vertex) or vertex in self.given_lost:
                     self.loss.add(vertex)
         unedited = _changed_from_elsewhere(self.comparison, self.origins)
-        for vertex in began if self.given is None else ():
+        for vertex in began if self.of_an_edit and self.given is None else ():
             if vertex[0] in unedited:
                 self._note(vertex[0], "warning", [vertex])
 
@@ -575,8 +580,6 @@ class Ripple:
 def _changed_from_elsewhere(comparison: Comparison, origins: Collection[str]) -> set[str]:
     """Those of the origins that nobody edited: a macro, a var or what dbt looks at changes them."""
     base, head = comparison.base, comparison.head
-    if base is head:  # the change is only supposed
-        return set()
     return {
         unique_id
         for unique_id in origins

@@ -58,7 +58,7 @@ _ACCESS: Final = ("private", "protected", "public")
 
 
 def promise_breaches(comparison: Comparison) -> Iterator[Breach]:
-    """Models that promise less than on base: no contract, a narrower access, an end."""
+    """Models that promise less than on base: no contract, a narrower access, an earlier end."""
     for node in comparison.head.of_type("model"):
         then = comparison.base.nodes.get(node.unique_id)
         if then is None:
@@ -69,9 +69,19 @@ def promise_breaches(comparison: Comparison) -> Iterator[Breach]:
         if _rank(is_now) < _rank(was):
             reason = Code.ACCESS_LOWERED(was=was, now=is_now)
             yield Breach("promise_lowered", node.unique_id, None, reason)
-        if node.deprecation_date and node.deprecation_date != then.deprecation_date:
+        ends, ended = (str(n.deprecation_date or "")[:10] for n in (then, node))
+        if ended and ended < ends:
+            reason = Code.ENDS_EARLIER(was=ends, now=ended)
+            yield Breach("promise_lowered", node.unique_id, None, reason)
+
+
+def newly_deprecated(comparison: Comparison) -> Iterator[Reason]:
+    """A note on each model that has a deprecation_date, and had none: this announces its end as it should."""
+    for node in comparison.head.of_type("model"):
+        then = comparison.base.nodes.get(node.unique_id)
+        if node.deprecation_date and then is not None and not then.deprecation_date:
             date = str(node.deprecation_date)[:10]
-            yield Breach("promise_lowered", node.unique_id, None, Code.DEPRECATED(date=date))
+            yield Code.NEWLY_DEPRECATED(name=node.display_name, date=date)
 
 
 def _rank(access: str) -> int:

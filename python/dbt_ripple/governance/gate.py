@@ -34,7 +34,7 @@ from dbt_ripple.governance.affected_assets import (
     newly_broken,
     risk_level,
 )
-from dbt_ripple.governance.checks import CHECKS
+from dbt_ripple.governance.checks import CHECKS, newly_deprecated
 from dbt_ripple.governance.contracts import Breach, contract_breaches
 from dbt_ripple.governance.other_projects import Elsewhere, reached_projects
 from dbt_ripple.governance.policy import Policy, mask_changes
@@ -163,7 +163,7 @@ def gate_from(
     policy = config if isinstance(config, Policy) else Policy(config)
     config = policy.config
     origins = edited(comparison)
-    ripple = Ripple(comparison, origins)
+    ripple = Ripple(comparison, origins, of_an_edit=True)
     elsewhere = Elsewhere()
     if joined is not None:
         elsewhere = Elsewhere(joined, reached_projects(joined, comparison, ripple))
@@ -222,6 +222,7 @@ def gate_from(
             *(n for n in comparison.notes if n.code is not Code.EVERY_TEST_SELECTED),
             *(Code.HOOK_NOT_FOLLOWED(because=hook) for hook in comparison.everything),
             *_unknown_types(comparison),
+            *newly_deprecated(comparison),
         ],
     )
 

@@ -72,7 +72,7 @@ _ALL: Final = (
     Rule(
         name="promise_lowered",
         level="warn",
-        asks="An enforced contract and the access of a model stay, and it is not newly deprecated.",
+        asks="An enforced contract and the access of a model stay, and it does not end earlier than announced.",
     ),
     Rule(
         name="owner_missing",

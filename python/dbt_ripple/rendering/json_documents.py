@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from dbt_ripple.changes.causes import Cause
 from dbt_ripple.changes.diff import Diff
 from dbt_ripple.governance.affected_assets import Affected, RiskLevel
 from dbt_ripple.governance.diagnose import Diagnosis
@@ -130,6 +131,7 @@ class GateDocument(msgspec.Struct, kw_only=True):
         findings: by rule, then by node and column.
         affected: these, and those that only stand below them (severity info), nearest first.
         removed: unique_ids of what base has and head has not, except sources and tests, ordered by id.
+        causes: what was edited, each with the nodes that are not the same because of it.
         selection: the tests the change can break, with ``--with select``.
         results: dbt's status of what was built and run, by unique_id, with ``--run``.
     """
@@ -140,6 +142,7 @@ class GateDocument(msgspec.Struct, kw_only=True):
     findings: list[Finding]
     affected: list[Affected]
     removed: list[str]
+    causes: list[Cause]
     selection: Selection | msgspec.UnsetType = msgspec.UNSET
     results: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 

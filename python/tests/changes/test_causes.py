@@ -88,8 +88,12 @@ def test_the_gate_counts_what_nobody_edited_and_differs() -> None:
             ["its access was public, and is protected"],
         ),
         ({"access": "protected"}, {"access": "public"}, []),
-        ({}, {"deprecation_date": "2099-01-01"}, ["it is deprecated from 2099-01-01 on"]),
-        ({"deprecation_date": "2099-01-01"}, {"deprecation_date": "2099-01-01"}, []),
+        ({}, {"deprecation_date": "2099-01-01"}, []),
+        (
+            {"deprecation_date": "2099-02-01"},
+            {"deprecation_date": "2099-01-01"},
+            ["it was to end on 2099-02-01, and ends on 2099-01-01"],
+        ),
     ],
 )
 def test_a_promise_that_is_taken_back_is_a_finding(

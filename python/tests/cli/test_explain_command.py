@@ -18,6 +18,7 @@ def test_a_selected_test_with_the_way_and_both_expressions(sides: Sides) -> None
         "  stg_orders.amount\n"
         "      - amount\n"
         "      + amount * 2\n"
+        "      edited: stg_orders (models/stg_orders.sql)\n"
         "    └── no_negative_amount\n"
     )
     document = sides("explain", NOT_NEGATIVE, "--no-facts", "--format", "json").json
@@ -111,6 +112,7 @@ def test_a_relation_with_where_its_change_began(sides: Sides) -> None:
         "  stg_orders.amount\n"
         "      - amount\n"
         "      + amount * 2\n"
+        "      edited: stg_orders (models/stg_orders.sql)\n"
     )
     affected = sides("explain", "dim_customers.v1")
     assert affected.out.startswith("dim_customers.v1: affected: stg_orders.amount changed\n")

@@ -40,6 +40,11 @@ def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out == (
         "1 of 3 tests; dbt's state:modified+ would run 2\n"
+        "changed:\n"
+        "  stg_orders (models/stg_orders.sql): select order_id, customer_id, amount, ordered_at from "
+        "{{ source('raw', 'orders') }} -> select order_id, customer_id, amount * 2 as amount, ordered_at "
+        "from raw.raw_orders\n"
+        "tests:\n"
         "  no_negative_amount  stg_orders.amount changed\n"
         "to build: dim_customers.v1, dim_customers.v2, eph_orders, py_model, stg_orders, "
         "orders_snapshot\n"

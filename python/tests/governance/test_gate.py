@@ -298,7 +298,12 @@ def test_a_contract_cannot_be_left_by_taking_its_version_away(good: Project, bad
     node = bad.nodes["model.twin.dim_customers"] = replace(node, access="private")
     report = gate(good, bad)
     of_it = [f.rule for f in report.findings if f.unique_id == node.unique_id]
-    assert of_it == ["column_removed", "column_renamed", "contract_version_without_migration"]
+    assert of_it == [
+        "column_removed",
+        "column_renamed",
+        "contract_version_without_migration",
+        "promise_lowered",
+    ]
 
 
 def test_a_public_relation_that_is_gone(good: Project, twin: Path) -> None:
