@@ -228,7 +228,7 @@ class Causes:
     def _config(self, then: Node, now: Node, *, describing: bool = False) -> Iterator[Cause]:
         for key in sorted({*then.config, *now.config}):
             before, after = (n.config.get(key, MISSING) for n in (then, now))
-            if before == after or (before in _NOTHING and after in _NOTHING):
+            if _equal(before, after):
                 continue
             if (key in DESCRIBING) != describing:
                 continue
@@ -298,7 +298,7 @@ class Causes:
                 before, after = before.enforced, after.enforced
                 if then.config.get("contract") != now.config.get("contract"):
                     continue
-            if before != after:
+            if not _equal(before, after):
                 place = self.places.declared(now, key=name) or self.places.declared(now)
                 file, line = place or (self._file(now), None)
                 yield Cause(
@@ -316,7 +316,7 @@ class Causes:
             declared = now.contract_enforced or then.contract_enforced
             for field in _OF_COLUMNS:
                 values = [getattr(c, field) if c is not None else None for c in (before, after)]
-                if values[0] == values[1] or (field == "data_type" and not declared):
+                if _equal(*values) or (field == "data_type" and not declared):
                     continue
                 place = self.places.declared(now, name) or self.places.declared(now)
                 file, line = place or (self._file(now), None)
@@ -619,6 +619,11 @@ def hunks(
         if not same and not silent:
             plain.append(hunk)
     yield from (plain or found)[:_HUNKS]
+
+
+def _equal(before: Any, after: Any) -> bool:
+    """Whether two values are the same, or both none at all."""
+    return bool(before == after) or (before in _NOTHING and after in _NOTHING)
 
 
 def _lines(lines: list[str]) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.rendering.escaping import code, styled, two_lines
+from dbt_ripple.rendering.output import count
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -39,24 +40,41 @@ _WORDS: Final = {
     "dbt": "the version of dbt",
     "compiled": "{name} compiles to other SQL, though nothing of it was edited",
 }
+_IN_PLACES: Final = frozenset({"code", "hook", "seed"})
+"""Kinds that may have several causes for one thing: lines of a file."""
 _SHOWN: Final = 6
 _NODES: Final = 3
 
 
 def cause_lines(causes: Sequence[Cause], head: Project) -> list[str]:
     """Causes as text: the first of them, and how many more there are."""
-    lines = [_text(cause, head) for cause in causes[:_SHOWN]]
-    more = len(causes) - len(lines)
+    things = _things(causes)
+    lines = [_text(cause, head, more) for cause, more in things[:_SHOWN]]
+    more = len(things) - len(lines)
     return [*lines, *([f"  and {more:,} more (--format json has them all)"] if more > 0 else [])]
 
 
-def _text(cause: Cause, head: Project) -> str:
+def _things(causes: Sequence[Cause]) -> list[tuple[Cause, int]]:
+    """The first cause of each file, node or thing that was edited, and in how many more places it was."""
+    things: dict[tuple[str, str], tuple[Cause, int]] = {}
+    for at, cause in enumerate(causes):
+        key = cause.kind, cause.name if cause.kind in _IN_PLACES else str(at)
+        first, more = things.get(key, (cause, -1))
+        things[key] = first, more + 1
+    return [*things.values()]
+
+
+def _text(cause: Cause, head: Project, places: int) -> str:
     before, after = two_lines(cause.before, cause.after)
     line = f"  {said(cause, head)}"
     if before is not None or after is not None:
         values = f"{before or '(nothing)'} -> {after or '(nothing)'}"
         line += f": {styled(values, dim=True)}"
-    return line
+    return line + _in_more(places)
+
+
+def _in_more(places: int) -> str:
+    return f", and in {count(places, 'more place')}" if places else ""
 
 
 def said(cause: Cause, head: Project, *, markdown: bool = False) -> str:
@@ -85,13 +103,17 @@ def said(cause: Cause, head: Project, *, markdown: bool = False) -> str:
 def cause_markdown(causes: Sequence[Cause], head: Project) -> list[str]:
     """Causes as items of a list in Markdown."""
     lines = []
-    for cause in causes:
+    for cause, places in _things(causes):
         before, after = two_lines(cause.before, cause.after)
         values = [f"{code(before)} →" if before else "", code(after) if after else ""]
         shown = " ".join(filter(None, values)) if before or after else ""
         if before and not after:
             shown = f"{code(before)} is gone"
-        lines.append(f"- {said(cause, head, markdown=True)}" + (f": {shown}" if shown else ""))
+        lines.append(
+            f"- {said(cause, head, markdown=True)}"
+            + (f": {shown}" if shown else "")
+            + _in_more(places)
+        )
     return lines
 
 

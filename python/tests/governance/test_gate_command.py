@@ -53,6 +53,7 @@ def test_json_has_the_shape_of_the_contract(project: Path, command: Command) -> 
         "findings",
         "affected",
         "removed",
+        "causes",
     ]
     people = ("owner", "owner_name", "owner_email", "owner_channel", "domain")
     assert {tuple(k for k in f if k not in people) for f in document["findings"]} == {

@@ -65,6 +65,18 @@ def test_the_answer_has_the_documented_shape() -> None:
             "all_tests": 2,
         },
         "notes": [],
+        "causes": [
+            {
+                "kind": "code",
+                "name": "stg",
+                "before": STG,
+                "after": STG.replace("* 2", "* 3"),
+                "file": None,
+                "line": None,
+                "through": [],
+                "nodes": ["model.p.stg"],
+            }
+        ],
         "notes_coded": [],
     }
 
