@@ -69,7 +69,7 @@ _DESCRIPTIONS: Final = (
 _OF_COLUMNS: Final = ("data_type", "constraints", "quote", "granularity", "more")
 _CONFIG: Final = re.compile(r"\{\{-?\s*config\s*\(.*?\)\s*-?\}\}", re.S)
 _COMMENT: Final = re.compile(r"\s*(?:--.*|\{#.*#\}\s*|/\*.*\*/\s*)?")
-_LONGEST: Final = 300
+_LONGEST: Final = 2_000
 _HUNKS: Final = 20
 
 

@@ -100,6 +100,13 @@ def said(cause: Cause, head: Project, *, markdown: bool = False) -> str:
     return text
 
 
+def edited_lines(causes: Sequence[Cause], head: Project, *, markdown: bool = False) -> list[str]:
+    """Causes without what stood there, for an answer that shows the SQL before and after itself."""
+    return [
+        said(cause, head, markdown=markdown) + _in_more(places) for cause, places in _things(causes)
+    ]
+
+
 def cause_markdown(causes: Sequence[Cause], head: Project) -> list[str]:
     """Causes as items of a list in Markdown."""
     lines = []

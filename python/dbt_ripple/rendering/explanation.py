@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.reasons import Code, parts_of
-from dbt_ripple.rendering.causes import said
+from dbt_ripple.rendering.causes import edited_lines
 from dbt_ripple.rendering.escaping import code, one_line, prose, styled, two_lines
 from dbt_ripple.selection.explain import Beginning
 
@@ -114,7 +114,7 @@ def _path(of: Beginning | Explanation, path: list[PathStep], head: Project) -> I
             before, after = _before_and_after_lines(of)
             yield from (styled(f"      - {text}", fg="red") for text in before)
             yield from (styled(f"      + {text}", fg="green") for text in after)
-            yield from (f"      edited: {said(one, head)}" for one in of.edited)
+            yield from (f"      edited: {line}" for line in edited_lines(of.edited, head))
 
 
 def explanation_markdown(explanation: Explanation, head: Project) -> Iterator[str]:
@@ -144,7 +144,8 @@ def explanation_markdown(explanation: Explanation, head: Project) -> Iterator[st
             yield "```"
         if cause.edited:
             yield ""
-            yield from (f"- edited: {said(one, head, markdown=True)}" for one in cause.edited)
+            edited = edited_lines(cause.edited, head, markdown=True)
+            yield from (f"- edited: {line}" for line in edited)
         if isinstance(cause, Beginning) and len(cause.reaches) > 1:
             yield ""
             yield "| column | SQL |"
