@@ -6,21 +6,22 @@ from pathlib import Path
 
 import click
 
-from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
-from dbt_ripple.cli.complete_artifacts import partial_option
-from dbt_ripple.cli.diagnosis_with_changes import diagnose_with_changes
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
     other_projects_option,
+    partial_option,
     project_options,
     states_option,
 )
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.rendering.diagnosis import diagnosis_markdown, diagnosis_text
 from dbt_ripple.rendering.output import answer, as_document
+from dbt_ripple.session.assets import AssetOptions
+from dbt_ripple.session.diagnosis_with_changes import diagnose_with_changes
 
 
 @click.command(

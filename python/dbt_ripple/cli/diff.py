@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.cli.base_and_head import compare_sides, open_sides, sides_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
-from dbt_ripple.cli.select_option import chosen, selection_options
+from dbt_ripple.cli.select_option import selection_options
+from dbt_ripple.cli.sides_options import sides_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.diff import diff_markdown, diff_text
 from dbt_ripple.rendering.output import Fit, answer, as_document, say
+from dbt_ripple.session.base_and_head import compare_sides, open_sides
+from dbt_ripple.session.typed_names import chosen
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project

@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from dbt_ripple.cli.base_and_head import compare_sides, facts_options, open_sides, sides_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
-from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import names_of_any
+from dbt_ripple.cli.sides_options import facts_options, sides_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.explanation import explanation_markdown, explanation_text
 from dbt_ripple.rendering.output import answer, as_document, say
+from dbt_ripple.session.base_and_head import compare_sides, open_sides
+from dbt_ripple.session.typed_names import as_typed
 
 
 @click.command(

@@ -7,27 +7,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.cli.asset_options import (
-    AssetOptions,
-    open_assets,
-    open_dbt_or_assets,
-    with_asset_options,
-)
-from dbt_ripple.cli.complete_artifacts import complete, partial_option
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
-    open_joined,
     other_projects_option,
+    partial_option,
     project_options,
 )
-from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import column_names, node_names
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.impact import impact_markdown, impact_text
 from dbt_ripple.rendering.output import answer, as_document, warn
+from dbt_ripple.session.assets import AssetOptions, open_assets, open_dbt_or_assets
+from dbt_ripple.session.complete_artifacts import complete
+from dbt_ripple.session.open_artifacts import open_joined
+from dbt_ripple.session.typed_names import as_typed
 
 if TYPE_CHECKING:
     from dbt_ripple.governance.hypothetical_changes import Change

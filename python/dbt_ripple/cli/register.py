@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dbt_ripple.cli.asset_options import open_dbt_or_assets
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import (
-    cache_options,
-    format_option,
-    open_cache,
-    project_options,
-)
+from dbt_ripple.cli.options import cache_options, format_option, open_cache, project_options
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
+from dbt_ripple.session.assets import open_dbt_or_assets
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts.assets_file import DeclaredAsset

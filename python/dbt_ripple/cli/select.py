@@ -9,20 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
-from dbt_ripple.cli.base_and_head import (
-    compare_sides,
-    facts_options,
-    open_sides,
-    sides_of_run_options,
-    state_folder,
-)
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
+from dbt_ripple.cli.sides_options import facts_options, sides_of_run_options
 from dbt_ripple.dbt_runner.dbt_ls import chosen_by_dbt
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.output import answer, say, warn
 from dbt_ripple.rendering.selection import show
+from dbt_ripple.session.assets_of_both_sides import with_assets_of_both_sides
+from dbt_ripple.session.base_and_head import compare_sides, open_sides, state_folder
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project

@@ -17,14 +17,20 @@ from dbt_ripple.secrets import scrub, scrubber
 
 
 def warn(message: str) -> None:
-    """Say something on stderr that does not stop the command; nothing with ``--quiet``."""
-    if not terminal.is_quiet():
+    """Say something on stderr that does not stop the command; nothing with ``--quiet``.
+
+    Under `terminal.heard_by` it is kept there in place of that.
+    """
+    notes = terminal.heard()
+    if notes is not None:
+        notes[escaping.line(scrub(message))] = None
+    elif not terminal.is_quiet():
         complain(message)
 
 
 def detail(message: str) -> None:
     """Say on stderr how an answer came about; only with ``--verbose``."""
-    if terminal.is_verbose():
+    if terminal.is_verbose() and terminal.heard() is None:
         warn(message)
 
 
