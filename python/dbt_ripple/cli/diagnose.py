@@ -21,7 +21,6 @@ from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.rendering.diagnosis import diagnosis_markdown, diagnosis_text
 from dbt_ripple.rendering.output import answer, as_document
 from dbt_ripple.session.assets import AssetOptions
-from dbt_ripple.session.diagnosis_with_changes import diagnose_with_changes
 
 
 @click.command(
@@ -63,17 +62,18 @@ def diagnose(
     how fresh the source is (sources.json of `dbt source freshness`), what changed since --state, which
     tests guard it and how they ended, and who owns it.
     """
+    from dbt_ripple.session.project import Project
+
     with open_cache(cache_dir, no_cache) as cache:
-        steps_up = diagnose_with_changes(
-            node=node,
-            states=states,
-            others=others,
+        project = Project(
+            *(project_dir, target_path),
             assets=assets,
+            others=others,
             cache=cache,
             threads=threads,
-            project_dir=project_dir,
-            target_path=target_path,
-        ).diagnosis
+            aloud=True,
+        )
+        steps_up = project.diagnose(node, since=states).diagnosis
     if style == "json":
         answer(as_document(steps_up))
     elif style == "markdown":

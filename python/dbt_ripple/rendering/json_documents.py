@@ -127,6 +127,8 @@ class GateDocument(msgspec.Struct, kw_only=True):
 
     Attributes:
         blast_radius: how many assets break or may change.
+        reason: what decided, in one sentence made of the findings.
+        recommendation: what to do next, in one sentence.
         findings: by rule, then by node and column.
         affected: these, and those that only stand below them (severity info), nearest first.
         removed: unique_ids of what base has and head has not, except sources and tests, ordered by id.
@@ -137,6 +139,8 @@ class GateDocument(msgspec.Struct, kw_only=True):
     decision: Decision
     risk_level: RiskLevel
     blast_radius: int
+    reason: str
+    recommendation: str
     findings: list[Finding]
     affected: list[Affected]
     removed: list[str]
@@ -150,6 +154,7 @@ class ImpactDocument(msgspec.Struct, kw_only=True):
     Attributes:
         affected_count: how many assets would break or may change.
         affected_assets: these, and those that only stand below them (severity info), nearest first.
+        reason: why it is decided so, in one sentence.
         recommendation: what to do next, in one sentence.
         broken_tests: the data tests that will not compile.
         affected_tests: the other data tests, and the unit tests, that read something of the change.
@@ -161,6 +166,7 @@ class ImpactDocument(msgspec.Struct, kw_only=True):
     risk_level: RiskLevel
     affected_count: int
     affected_assets: list[Affected]
+    reason: str
     recommendation: str
     broken_tests: list[str]
     affected_tests: list[str]

@@ -125,11 +125,16 @@ SCHEMA_VERSION = 1
 """Of what ``--format json`` prints: raised where a field goes, or gets another name or meaning."""
 
 
-def as_document(value: Any) -> list[str]:
-    """What a command says, as its ``--format json`` prints it (`rendering.json_documents` has the types)."""
+def document(value: Any) -> dict[str, Any]:
+    """What a command says, as plain values (`rendering.json_documents` has the types)."""
     from dbt_ripple.rendering.json_values import plain
 
-    return as_json({"schema_version": SCHEMA_VERSION, **plain(value)})
+    return {"schema_version": SCHEMA_VERSION, **plain(value)}
+
+
+def as_document(value: Any) -> list[str]:
+    """The same, as ``--format json`` prints it."""
+    return as_json(document(value))
 
 
 def as_json(value: Any) -> list[str]:
