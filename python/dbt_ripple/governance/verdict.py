@@ -203,4 +203,6 @@ def impact_reason(
     if broken_tests:
         parts.append(f"{_number(len(broken_tests), 'test')} will not compile")
     parts += [f"promised: {promise.message}" for promise in promised]
-    return f"{'; '.join(parts) or 'Nothing known reads what would change'}."  # a name begins as it is
+    return (
+        f"{'; '.join(parts) or 'Nothing known reads what would change'}."  # a name begins as it is
+    )

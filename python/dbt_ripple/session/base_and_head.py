@@ -78,7 +78,7 @@ def open_sides(
             _compile_rest, project_dir, options, state, cache, or_count=or_count
         )
         with temporary_folder() as temporary:
-            parse_anew = partial(_parsed_anew, project_dir, options, cache, temporary)
+            parse_anew = partial(parsed_anew, project_dir, options, cache, temporary)
             base, head = load_sides(
                 project_dir, target_path, state, cache, threads, compile_others, parse_anew
             )
@@ -185,7 +185,7 @@ def _compile_rest(
             ) from error
 
 
-def _parsed_anew(
+def parsed_anew(
     project_dir: Path, options: DbtOptions, cache: Cache | None, folder: Path, target: Path
 ) -> Path:
     """A folder with the project's artifacts as its files are now, parsed and not compiled.

@@ -119,7 +119,10 @@ def lineage(sql: str, schema: Schema | None = None, dialect: str = "spark") -> S
         columns=tuple(seen.columns),
         edges=tuple(
             SqlEdge(
-                *(edge.child_column, names.get(edge.parent_id, edge.parent_id.removeprefix("dataset."))),
+                *(
+                    edge.child_column,
+                    names.get(edge.parent_id, edge.parent_id.removeprefix("dataset.")),
+                ),
                 *(edge.parent_column, edge.subtype),
                 *(texts.get(edge.child_column.lower()), edge.masking),
             )
