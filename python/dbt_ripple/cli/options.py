@@ -163,3 +163,28 @@ def partial_option(command: _Command) -> _Command:
         callback=note,
         help="Answer although some models are not compiled and cannot be here: they may read anything.",
     )(command)
+
+
+def read_token(file: Path | None, variable: str) -> str | None:
+    """What clients of a server have to send; None if nothing is asked for.
+
+    Args:
+        file: that has it, as ``--token-file`` says.
+        variable: of the environment, which has it where no file is named.
+
+    Raises:
+        RippleError: the file cannot be read, or there is nothing in it.
+    """
+    if file is None:
+        token, where = os.environ.get(variable), variable
+    else:
+        where = f"--token-file {file}"
+        try:
+            token = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RippleError("cannot be read", where) from error
+    if token is None:
+        return None
+    if not (token := token.strip()):
+        raise RippleError("has no token in it", where, "an empty token would let nobody in")
+    return token

@@ -58,7 +58,8 @@ Examples:
 @with_asset_options
 @click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
 @format_option(
-    "tree", "text", "json", "mermaid", "markdown", help="Output format; text is the same as tree."
+    *("tree", "text", "json", "mermaid", "dot", "markdown"),
+    help="Output format; text is the same as tree.",
 )
 @partial_option
 @analysis_options

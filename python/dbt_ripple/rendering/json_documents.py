@@ -287,7 +287,17 @@ DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
 
 def schema(command: str) -> dict[str, Any]:
     """The JSON Schema of what a command prints. No field is left out, and none is not listed."""
-    type_ = DOCUMENTS[command]
+    root = schema_of(DOCUMENTS[command])
+    return {
+        "$schema": DIALECT,
+        "$id": f"dbt-ripple/{command}.v{SCHEMA_VERSION}.json",
+        "title": f"dbt-ripple {command} --format json",
+        **root,
+    }
+
+
+def schema_of(type_: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON Schema of a type; a document begins with its version."""
     (components,), definitions = msgspec.json.schema_components(
         [type_], ref_template="#/$defs/{name}"
     )
@@ -299,14 +309,13 @@ def schema(command: str) -> dict[str, Any]:
         if name not in _REASON:
             _complete(definition, types[name])
     root = definitions.pop(components["$ref"].rpartition("/")[2])
+    is_document = issubclass(type_, tuple(DOCUMENTS.values()))
+    version = {"schema_version": {"const": SCHEMA_VERSION}} if is_document else {}
     return {
-        "$schema": DIALECT,
-        "$id": f"dbt-ripple/{command}.v{SCHEMA_VERSION}.json",
-        "title": f"dbt-ripple {command} --format json",
         "description": root["description"],
         "type": "object",
-        "properties": {"schema_version": {"const": SCHEMA_VERSION}, **root["properties"]},
-        "required": ["schema_version", *root["required"]],
+        "properties": {**version, **root["properties"]},
+        "required": [*version, *root["required"]],
         "additionalProperties": False,
         "$defs": definitions,
     }

@@ -95,6 +95,7 @@ class OpenProject:
         threads: int | None = 1,
         partial: bool = False,
         dbt: DbtOptions | None = None,
+        now: bool = True,
     ) -> Self:
         """Open a dbt project, or a folder with manifest.json.
 
@@ -110,6 +111,7 @@ class OpenProject:
                 interpreters, so that a script needs ``if __name__ == "__main__"``.
             partial: whether models whose SQL is not known are answered without, in place of refused.
             dbt: how dbt is called where it has to compile, with `dbt_runner.invoke.DbtOptions`.
+            now: whether artifacts are looked for at once, or else by the first question.
 
         Raises:
             RippleError: there is no such folder, or no manifest.json (or declared asset) in it.
@@ -130,8 +132,9 @@ class OpenProject:
             partial=partial,
             dbt=dbt,
         )
-        with project._asking():
-            project._target()
+        if now:
+            with project._asking():
+                project._target()
         return project
 
     @classmethod

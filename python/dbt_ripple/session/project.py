@@ -350,6 +350,22 @@ class Project(OpenProject):
                 not_analysed=not_analysed(asked.analysis, steps),
             )
 
+    def openlineage(self, trace: Trace) -> list[str]:
+        """The nodes of a trace as OpenLineage events, as ``dbt-ripple emit --static`` sends them; each is JSON.
+
+        Raises:
+            RippleError: openlineage-python is not installed, or dbt's profile cannot be read.
+        """
+        from dbt_ripple.session.exports import openlineage_events
+
+        with self._asking():
+            state = self._state(tests=False)
+            analysis = state.analysis(tests=False, expressions=True)
+            nodes = {trace.root, *(one.unique_id for one in trace)}
+            return openlineage_events(
+                state.everything, analysis, nodes, self.project_dir, self._dbt
+            )
+
     def search(self, text: str, *, tests: bool = False) -> list[Hit]:
         """The nodes in which all the words of a text are found, in names, columns, tags, owners, paths, descriptions.
 
@@ -399,21 +415,21 @@ class Project(OpenProject):
                 )
             state = artifacts_folder(self.project_dir, self.target_path).resolve()
             path, options = node.original_file_path or "", self._dbt.resolved(self.project_dir)
-            with (
-                with_text(self.project_dir, state, path, sql) as (copy, artifacts, parsed),
-                open_sides(
-                    *(copy, parsed_anew(copy, options, self._cache, parsed, artifacts)),
-                    *(state, None, options, self._cache, self._threads),
-                    assets=self._assets,
-                ) as (base, head),
-            ):
-                sides = Sides(
-                    *(self.project_dir, base, head, self._cache, self._threads, self._others)
-                )
-                answer = sides.gate(with_tests=True)
-                said = {**notes, **dict.fromkeys(note.message for note in answer.report.notes)}
-                gate = Gate.of(answer, notes=self._said(said))
-                return Checked.of(gate, sides.diff())
+            with with_text(self.project_dir, state, path, sql) as (copy, artifacts, parsed):
+                try:
+                    anew = parsed_anew(copy, options, self._cache, parsed, artifacts)
+                except RippleError as error:
+                    raise RippleError(error.what, name, "correct the text") from error
+                how = (options, self._cache, self._threads)
+                with open_sides(copy, anew, state, None, *how, assets=self._assets) as sides_of:
+                    return self._checked(
+                        Sides(self.project_dir, *sides_of, *how[1:], self._others), notes
+                    )
+
+    def _checked(self, sides: Sides, notes: Mapping[str, None]) -> Checked:
+        answer = sides.gate(with_tests=True)
+        said = {**notes, **dict.fromkeys(note.message for note in answer.report.notes)}
+        return Checked.of(Gate.of(answer, notes=self._said(said)), sides.diff())
 
     def register(
         self,
