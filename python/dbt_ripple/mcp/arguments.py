@@ -136,11 +136,14 @@ class Flow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         source: what is read: table:orders, api:crm, or a node of dbt.
         target: what is written: model:churn, dashboard:kpis, or a source of dbt.
         transformation: what happens on the way, in a sentence.
+        columns: the columns of the source that are read, where they are known: ``customer_id``, or with the target's
+            name for it ``customer_id:id``.
     """
 
     source: str
     target: str
     transformation: str = ""
+    columns: list[str] = []
 
 
 class Pipeline(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

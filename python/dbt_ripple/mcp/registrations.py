@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dbt_ripple.errors import RippleError
-from dbt_ripple.mcp.arguments import Pipeline, Register
+from dbt_ripple.mcp.arguments import Flow, Pipeline, Register
 from dbt_ripple.mcp.documents import Registered
 from dbt_ripple.rendering.json_documents import CapturedJob
 from dbt_ripple.session.registering import pipeline_of
@@ -25,15 +26,7 @@ def write(project: Project, given: Register) -> Registered:
     Raises:
         RippleError: nothing is given, or a name or an id is not valid.
     """
-    pipelines = [
-        *(
-            Pipeline(
-                name="", steps=[flow.source, flow.target], transformations=[flow.transformation]
-            )
-            for flow in given.flows
-        ),
-        *given.pipelines,
-    ]
+    pipelines = [*map(_as_pipeline, given.flows), *given.pipelines]
     for pipeline in pipelines:
         if len(pipeline.steps) < 2:
             raise RippleError("has no hop", f"pipeline {pipeline.name}", "give at least two steps")
@@ -47,7 +40,10 @@ def write(project: Project, given: Register) -> Registered:
         raise RippleError("nothing is to be registered", "register", "give flows, pipelines or sql")
 
     def all_of_them(graph: DeclaredGraph, analysis: Analysis) -> list[Registration]:
-        made = (pipeline_of(p.steps, _properties(p))(graph, analysis) for p in pipelines)
+        made = [pipeline_of(p.steps, _properties(p))(graph, analysis) for p in pipelines]
+        for flow, registrations in zip(given.flows, made, strict=False):
+            if flow.columns:
+                registrations[:] = [_with_columns(flow, one) for one in registrations]
         return _joined([one for registrations in made for one in registrations])
 
     file, changed = "", {}
@@ -68,6 +64,30 @@ def write(project: Project, given: Register) -> Registered:
     return Registered(file=file, changed=changed, captured=captured, written=not given.dry_run)
 
 
+def _as_pipeline(flow: Flow) -> Pipeline:
+    return Pipeline(
+        name="", steps=[flow.source, flow.target], transformations=[flow.transformation]
+    )
+
+
+def _with_columns(flow: Flow, one: Registration) -> Registration:
+    """What reads a source, with the columns that it reads."""
+    if flow.source not in one.reads:
+        return one
+    columns = [
+        {
+            "from": name.partition(":")[0].strip(),
+            "to": (name.partition(":")[2] or name).strip(),
+            **({"transformation": flow.transformation} if flow.transformation else {}),
+        }
+        for name in flow.columns
+    ]
+    reads = [
+        {"node": flow.source, "columns": columns} if r == flow.source else r for r in one.reads
+    ]
+    return msgspec.structs.replace(one, reads=reads)
+
+
 def _properties(pipeline: Pipeline) -> dict[str, Any]:
     return {
         "description": pipeline.transformations or None,
@@ -85,8 +105,8 @@ def _joined(registrations: list[Registration]) -> list[Registration]:
         if before is not None:
             one = msgspec.structs.replace(
                 one,
-                reads=[*dict.fromkeys([*map(str, before.reads), *map(str, one.reads)])],
-                writes=[*dict.fromkeys([*map(str, before.writes), *map(str, one.writes)])],
+                reads=_each_once([*before.reads, *one.reads]),
+                writes=_each_once([*before.writes, *one.writes]),
                 tags=[*dict.fromkeys([*before.tags, *one.tags])],
                 description="; ".join(filter(None, [before.description, one.description])) or None,
                 schedule=one.schedule or before.schedule,
@@ -94,3 +114,13 @@ def _joined(registrations: list[Registration]) -> list[Registration]:
             )
         by_id[one.id.casefold()] = one
     return list(by_id.values())
+
+
+def _each_once(flows: Sequence[Any]) -> list[Any]:
+    """What is read or written, each once; with columns, if they are given."""
+    by_node: dict[str, Any] = {}
+    for flow in flows:
+        node = flow if isinstance(flow, str) else flow["node"]
+        if not isinstance(flow, str) or node not in by_node:
+            by_node[node] = flow
+    return list(by_node.values())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.lineage import Analysis
     from dbt_ripple.graph.target_folder import TargetFolder
 
-ToRegister = Callable[["DeclaredGraph", "Analysis"], Sequence[Registration]]
+ToRegister = Callable[["DeclaredGraph", "Analysis"], list[Registration]]
 """Makes registrations of what is known already."""
 
 
