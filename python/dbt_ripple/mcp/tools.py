@@ -196,7 +196,9 @@ class Tools:
         if not hits:
             import difflib
 
-            names = {node.spoken_name.casefold(): node.spoken_name for node in nodes}
+            hidden = ("test", "unit_test", "operation")
+            shown = [node.spoken_name for node in nodes if node.resource_type not in hidden]
+            names = {name.casefold(): name for name in shown}
             close = difflib.get_close_matches(given.text.casefold(), names, n=5, cutoff=0.5)
             near = [names[name] for name in close]
             verdict = (

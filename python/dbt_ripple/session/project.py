@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -415,16 +415,20 @@ class Project(OpenProject):
                 )
             state = artifacts_folder(self.project_dir, self.target_path).resolve()
             path, options = node.original_file_path or "", self._dbt.resolved(self.project_dir)
-            with with_text(self.project_dir, state, path, sql) as (copy, artifacts, parsed):
+            with (
+                with_text(self.project_dir, state, path, sql) as (copy, artifacts, parsed),
+                ExitStack() as stack,
+            ):
+                how = (options, self._cache, self._threads)
                 try:
                     anew = parsed_anew(copy, options, self._cache, parsed, artifacts)
+                    opening = open_sides(copy, anew, state, None, *how, assets=self._assets)
+                    base, head = stack.enter_context(opening)
                 except RippleError as error:
-                    raise RippleError(error.what, name, "correct the text") from error
-                how = (options, self._cache, self._threads)
-                with open_sides(copy, anew, state, None, *how, assets=self._assets) as sides_of:
-                    return self._checked(
-                        Sides(self.project_dir, *sides_of, *how[1:], self._others), notes
-                    )
+                    cause = error.__cause__ if isinstance(error.__cause__, RippleError) else error
+                    raise RippleError(cause.what, name, "correct the text") from error
+                sides = Sides(self.project_dir, base, head, *how[1:], self._others)
+                return self._checked(sides, notes)
 
     def _checked(self, sides: Sides, notes: Mapping[str, None]) -> Checked:
         answer = sides.gate(with_tests=True)

@@ -132,7 +132,7 @@ def test_nothing_found_says_so(over_stdio: Ask) -> None:
 
     found, below = over_stdio(questions)
     assert found["data"]["hits"] == [] and "nodes were looked at" in found["verdict"]
-    assert found["data"]["nearest"] == ["revenue_daily"]
+    assert found["data"]["nearest"][0] == "revenue_daily"
     assert (
         below["verdict"]
         == "Nothing is downstream of executive_kpis, tests aside: the whole project was looked at."
