@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` takes longer than all of this
 if TYPE_CHECKING:
+    from dbt_ripple.dbt_runner.invoke import DbtOptions
     from dbt_ripple.errors import RippleError
     from dbt_ripple.openlineage.declared_lineage import ColumnLineage, Dataset
     from dbt_ripple.openlineage.track import track
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ColumnLineage",
     "Dataset",
+    "DbtOptions",
     "Project",
     "RippleError",
     "equivalent",
@@ -29,6 +31,7 @@ __all__ = [
 _WHERE = {
     "ColumnLineage": "openlineage.declared_lineage",
     "Dataset": "openlineage.declared_lineage",
+    "DbtOptions": "dbt_runner.invoke",
     "Project": "session.project",
     "RippleError": "errors",
     "equivalent": "session.sql",

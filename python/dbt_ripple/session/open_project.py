@@ -110,7 +110,7 @@ class OpenProject:
             threads: processes that analyse what is not there; None for all cores. More than one starts fresh
                 interpreters, so that a script needs ``if __name__ == "__main__"``.
             partial: whether models whose SQL is not known are answered without, in place of refused.
-            dbt: how dbt is called where it has to compile, with `dbt_runner.invoke.DbtOptions`.
+            dbt: how dbt is called where it has to compile, as `DbtOptions` says it.
             now: whether artifacts are looked for at once, or else by the first question.
 
         Raises:
