@@ -18,6 +18,7 @@ from dbt_ripple.session.complete_artifacts import complete
 from dbt_ripple.session.open_artifacts import open_joined
 from dbt_ripple.session.setting import Setting, set_to
 from dbt_ripple.session.typed_names import as_typed
+from dbt_ripple.tuning import collector_relaxed
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node
@@ -212,6 +213,7 @@ class OpenProject:
         with _ONE_AT_A_TIME, ExitStack() as stack:
             stack.enter_context(set_to(Setting(self.project_dir, self._partial)))
             stack.enter_context(terminal.heard_by(notes))
+            stack.enter_context(collector_relaxed())
             if self._cache is not None:
                 from dbt_ripple.jinja.kept import keep_in
 
