@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.cli.help import Command
+from dbt_ripple.cli.options import read_token
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, complain, count, warn
@@ -176,7 +176,7 @@ def collect(
     from dbt_ripple.collector.app import HttpLimits
     from dbt_ripple.collector.serve import serve
 
-    token = _token(token_file)
+    token = read_token(token_file, "DBT_RIPPLE_COLLECT_TOKEN")
     if token is None and host not in _LOOPBACK:
         raise RippleError(
             "whoever reaches this address could post events, because no token is asked for",
@@ -296,21 +296,3 @@ def _summary(collected: Collected, store: EventStore) -> str:
         f"{count(collected.new, 'event')} in {store.folder}; {collected.duplicates:,} {was} there"
         f" before, {collected.refused:,} refused"
     )
-
-
-def _token(file: Path | None) -> str | None:
-    """What producers have to send; None if nothing is asked for."""
-    if file is None:
-        token = os.environ.get("DBT_RIPPLE_COLLECT_TOKEN")
-        where = "DBT_RIPPLE_COLLECT_TOKEN"
-    else:
-        where = f"--token-file {file}"
-        try:
-            token = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RippleError("cannot be read", where) from error
-    if token is None:
-        return None
-    if not (token := token.strip()):
-        raise RippleError("has no token in it", where, "an empty token would let nobody in")
-    return token

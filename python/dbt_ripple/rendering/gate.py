@@ -124,6 +124,7 @@ def _text(gate_answer: GateAnswer) -> Iterator[str]:
     report, head, base = gate_answer.report, gate_answer.shown, gate_answer.base
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  risk {report.risk_level}, reaches {reach(report.affected)}"
+    yield f"reason: {report.reason}"
     if report.causes:
         yield "changed:"
         yield from cause_lines(report.causes, head)
@@ -139,6 +140,7 @@ def _text(gate_answer: GateAnswer) -> Iterator[str]:
     yield from affected_lines(report.affected)
     if report.opaque:
         yield f"not analysed: {', '.join(report.opaque)}"
+    yield f"recommendation: {report.recommendation}"
     if gate_answer.selection is not None:
         from dbt_ripple.rendering.selection import selection_lines
 
