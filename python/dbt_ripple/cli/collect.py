@@ -173,7 +173,7 @@ def collect(
         with EventStore(store, warn) as opened:
             return _collect_files(files, opened, limits)
 
-    from dbt_ripple.collector.app import HttpLimits
+    from dbt_ripple.collector.guard import HttpLimits
     from dbt_ripple.collector.serve import serve
 
     token = _token(token_file)

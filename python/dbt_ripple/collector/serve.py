@@ -13,9 +13,10 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dbt_ripple.collector.app import EVENT_PATH, Collector, HttpLimits
+from dbt_ripple.collector.app import EVENT_PATH, Collector
 from dbt_ripple.collector.event_store import EventStore
 from dbt_ripple.collector.event_writer import EventWriter
+from dbt_ripple.collector.guard import Guard, HttpLimits
 from dbt_ripple.collector.intake import Limits
 from dbt_ripple.collector.metrics import Metrics, Served
 from dbt_ripple.errors import RippleError
@@ -72,7 +73,8 @@ async def _serve(
 ) -> None:
     address, port = listening.getsockname()[:2]
     local = ipaddress.ip_address(address).is_loopback
-    collector = Collector(writer, metrics, limits, http_limits, token, local=local)
+    guard = Guard(metrics, limits.body_bytes, http_limits, token, local=local)
+    collector = Collector(writer, metrics, limits, http_limits, guard)
     # It warns of what clients do wrong, which they are told and which is counted.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     config = uvicorn.Config(

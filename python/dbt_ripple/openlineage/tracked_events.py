@@ -77,17 +77,14 @@ def tracked_event(
     if done and declared.columns:
         entries = [_entry(one, declared, job) for one in declared.outputs]
         job_facets["lineage"] = faceted(lineage.LineageJobFacet, entries=entries)
-    ended_badly = state in ("FAIL", "ABORT")
     return RunEvent(
         eventType=RunState[state],
         eventTime=spelled(datetime.fromtimestamp(at, UTC)),
         run=Run(run_id, run_facets),
         job=Job(job.namespace, job.name, job_facets),
         inputs=[InputDataset(*_name(one, job), facets=_facets(one)) for one in declared.inputs],
-        outputs=[
-            _output(one, declared, job, rows, done)
-            for one in ([] if ended_badly else declared.outputs)
-        ],
+        # Of a run that fails, too: Marquez takes away what a job's last event does not name.
+        outputs=[_output(one, declared, job, rows, done) for one in declared.outputs],
         producer=PRODUCER,
     )
 
@@ -165,10 +162,11 @@ def _column_lineage(columns: list[ResolvedColumns], job: JobOf) -> Any:
                 ],
             )
             for dataset, column in one.inputs
+            if column is not None  # the facet has no rows; the job's facet `lineage` has
         ]
         if one.column is None:
             whole += inputs
-        else:
+        elif inputs:
             fields.setdefault(one.column, column_lineage_dataset.Fields([])).inputFields.extend(
                 inputs
             )

@@ -107,7 +107,22 @@ def test_an_error_is_told_and_raised_again(sent: Sent) -> None:
     assert facet["message"] == "KeyError: 'no such order'"
     assert facet["programmingLanguage"] == "PYTHON"
     assert "raise error" in facet["stackTrace"]
-    assert (end["outputs"], len(end["inputs"])) == ([], 1)
+    assert len(end["inputs"]) == 1
+
+
+def test_a_run_that_fails_names_its_outputs_and_says_nothing_of_what_is_in_them(sent: Sent) -> None:
+    column = ColumnLineage("id", ["id"])
+    with (
+        pytest.raises(ValueError, match="half"),
+        track(inputs=[RAW], outputs=[SILVER], columns=[column], job="j") as run,
+    ):
+        run.wrote(SILVER, 5)
+        raise ValueError("half")
+    (output,) = sent.events().of("j", "FAIL")["outputs"]
+    assert (output["namespace"], output["name"]) == ("s3://lake", "silver/orders")
+    assert "columnLineage" not in output["facets"]
+    assert not output.get("outputFacets")
+    assert "lineage" not in sent.events().of("j", "FAIL")["job"]["facets"]
 
 
 @pytest.mark.parametrize(
