@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from dbt_ripple.cli.asset_options import STORE
 from dbt_ripple.cli.help import Command
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
@@ -21,9 +23,24 @@ if TYPE_CHECKING:
     from dbt_ripple.collector.intake import Limits
     from dbt_ripple.collector.metrics import Served
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 EXIT_REFUSED = 1
 _MOST_REFUSALS = 20
+TOKEN: Final = "DBT_RIPPLE_COLLECT_TOKEN"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def store_option(default: str | None) -> Callable[[_Command], _Command]:
+    """Add ``--store``: the folder of events; without a default that beside the project."""
+    return click.option(
+        "--store",
+        default=default,
+        show_default=default or f"{STORE} beside the project",
+        envvar="DBT_RIPPLE_EVENTS",
+        show_envvar=True,
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Folder that events are kept in.",
+    )
 
 
 @click.command(
@@ -59,15 +76,7 @@ Examples:
     help="Settings of Kafka's consumer, name=value a line (security.protocol, group.id, ...).",
 )
 @click.option("--until-end", is_flag=True, help="Stop at the end that the Kafka topic has now.")
-@click.option(
-    "--store",
-    default="openlineage_events",
-    show_default=True,
-    envvar="DBT_RIPPLE_EVENTS",
-    show_envvar=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder that events are kept in.",
-)
+@store_option(STORE)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -176,13 +185,8 @@ def collect(
     from dbt_ripple.collector.guard import HttpLimits
     from dbt_ripple.collector.serve import serve
 
-    token = _token(token_file)
-    if token is None and host not in _LOOPBACK:
-        raise RippleError(
-            "whoever reaches this address could post events, because no token is asked for",
-            f"--host {host}",
-            "give --token-file or set DBT_RIPPLE_COLLECT_TOKEN",
-        )
+    token = secret_in(token_file, "--token-file", TOKEN)
+    may_listen(host, token, TOKEN)
     http_limits = HttpLimits(rate, max_requests, timeout)
 
     def ready(url: str) -> None:
@@ -298,19 +302,36 @@ def _summary(collected: Collected, store: EventStore) -> str:
     )
 
 
-def _token(file: Path | None) -> str | None:
-    """What producers have to send; None if nothing is asked for."""
+def may_listen(host: str, token: str | None, variable: str) -> None:
+    """Refuse an address that others reach, where no token is asked for.
+
+    Raises:
+        RippleError: it is one; the variable that may have the token is named.
+    """
+    if token is None and host not in _LOOPBACK:
+        raise RippleError(
+            "whoever reaches this address could post events, because no token is asked for",
+            f"--host {host}",
+            f"give --token-file or set {variable}",
+        )
+
+
+def secret_in(file: Path | None, option: str, variable: str) -> str | None:
+    """What clients have to know, in a file or else in a variable of the environment; None if nothing is asked for.
+
+    Raises:
+        RippleError: the file cannot be read, or there is nothing in it.
+    """
     if file is None:
-        token = os.environ.get("DBT_RIPPLE_COLLECT_TOKEN")
-        where = "DBT_RIPPLE_COLLECT_TOKEN"
+        secret, where = os.environ.get(variable), variable
     else:
-        where = f"--token-file {file}"
+        where = f"{option} {file}"
         try:
-            token = file.read_text(encoding="utf-8")
+            secret = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RippleError("cannot be read", where) from error
-    if token is None:
+    if secret is None:
         return None
-    if not (token := token.strip()):
+    if not (secret := secret.strip()):
         raise RippleError("has no token in it", where, "an empty token would let nobody in")
-    return token
+    return secret

@@ -37,6 +37,8 @@ EVENT_PATH: Final = "/api/v1/lineage"
 
 BATCH_PATH: Final = "/api/v1/lineage/batch"
 
+PATHS: Final = f"events are posted to {EVENT_PATH} or {BATCH_PATH}"
+
 _STATUS_OF: Final = {
     "json": 400,
     "schema": 422,
@@ -88,12 +90,6 @@ class Collector:
             Route("/metrics", self._answered(self._show_metrics), methods=["GET"]),
             Route("/health", self._health, methods=["GET"]),
         ]
-
-    def app(self) -> Starlette:
-        """The ASGI application."""
-        return application(
-            self.routes(), self._metrics, f"events are posted to {EVENT_PATH} or {BATCH_PATH}"
-        )
 
     async def _event(self, request: Request) -> Response:
         async with AsyncExitStack() as held:

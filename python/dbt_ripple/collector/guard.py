@@ -115,15 +115,15 @@ class Guard:
         Args:
             handler: answers, or raises.
             told: what an exception of the handler is as an answer; None of one that is our fault.
-            asks: whether the token is asked for.
+            asks: whether it is asked who sends the request; not of one that is signed.
         """
 
         async def answer(request: Request) -> Response:
             began = time.perf_counter()
             self._metrics.waiting.inc()
             try:
-                self.check_origin(request)
                 if asks:
+                    self.check_origin(request)
                     self.check_token(request)
                 return await handler(request)
             except Refusal as refused:

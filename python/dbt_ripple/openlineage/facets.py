@@ -44,12 +44,11 @@ def with_older_words(
     every = [one for field in inputs for one in field.transformations or ()]
     values = [one for one in every if one.type == "DIRECT"]
     kinds = {one.subtype for one in values or every}
+    kind: str | None = "AGGREGATION" if "AGGREGATION" in kinds else "TRANSFORMATION"
     if values and all(one.masking for one in values):
         kind = "MASKED"
     elif len(kinds) == 1:
         (kind,) = kinds
-    else:
-        kind = "AGGREGATION" if "AGGREGATION" in kinds else "TRANSFORMATION"
     texts = dict.fromkeys(one.description for one in every if one.description)
     return column_lineage_dataset.Fields(inputs, next(iter(texts), None), kind)
 
