@@ -22,6 +22,7 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.serve.api import MalformedError, UnknownError
 from dbt_ripple.serve.bodies import Asset, Lineage, RegisteredAsset
 from dbt_ripple.serve.lineage_tree import lineage_of
+from dbt_ripple.tuning import let_go
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
@@ -223,11 +224,13 @@ class LiveProject:
     def _open(self) -> _Opened:
         of_dbt = _state([self._folder / name for name in _ARTIFACTS])
         if self._target is None or self._target[0] != of_dbt:
+            self._target = self._opened = self._page = None
+            let_go()
             target = open_dbt_or_assets(
                 self._project_dir, self._target_path, None, self._cache, self._threads
             )
             target = complete(target, self._cache, project_dir=self._project_dir, tests=True)
-            self._target, self._opened = (of_dbt, target), None
+            self._target = of_dbt, target
         state = (*of_dbt, *_state(self._asset_files()))
         if self._opened is None or self._opened[0] != state:
             target = self._target[1]

@@ -111,14 +111,20 @@ def cache_options(command: _Command) -> _Command:
 @contextmanager
 def open_cache(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
     """The cache, for a command; None where it shall do without."""
+    with kept_open(cache_dir, no_cache) as cache, terminal.progress("analysing"):
+        yield cache
+
+
+@contextmanager
+def kept_open(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
+    """The cache, for a process that answers again and again."""
     if no_cache:
-        with terminal.progress("analysing"):
-            yield None
+        yield None
         return
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.jinja.kept import keep_in
 
-    with Cache(cache_dir, warn=warn) as cache, terminal.progress("analysing"):
+    with Cache(cache_dir, warn=warn) as cache:
         keep_in(cache)
         yield cache
 

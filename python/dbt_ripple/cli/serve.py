@@ -12,7 +12,7 @@ from dbt_ripple.cli.asset_options import STORE, AssetOptions, with_asset_options
 from dbt_ripple.cli.collect import may_listen, secret_in, store_option
 from dbt_ripple.cli.complete_artifacts import partial_option
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, open_cache, project_options
+from dbt_ripple.cli.options import analysis_options, kept_open, project_options
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, count, warn
 
@@ -130,7 +130,7 @@ def serve(
 
         def open_project() -> LiveProject:
             # The cache belongs to the thread that answers.
-            cache = opened.enter_context(open_cache(cache_dir, no_cache))
+            cache = opened.enter_context(kept_open(cache_dir, no_cache))
             seen = assets._replace(events=tuple(dict.fromkeys((events, *(assets.events or ())))))
             return LiveProject(context, project_dir, target_path, seen, file, cache, threads)
 

@@ -176,7 +176,7 @@ class Guard:
         # Compared in a time that does not depend on how much of it is right.
         is_right = hmac.compare_digest(shown.strip().encode("latin-1"), self._token)
         if scheme.lower() != "bearer" or not is_right:
-            detail = "send the collector's token as Authorization: Bearer ..."
+            detail = "send the token as Authorization: Bearer ..."
             raise Refusal(401, "token", detail, headers={"WWW-Authenticate": "Bearer"})
 
     def counted(self, request: Request, events: int = 1) -> None:
