@@ -109,13 +109,12 @@ class LiveProject:
             opened = self._open()
             known = _dbt_node(opened.target.project, asset)
             if known is not None:
-                above = [_id(_found(opened.project, one)) for one in _malformed(asset, opened)]
                 return RegisteredAsset(
                     id=known.unique_id,
                     asset_type=asset.asset_type,
                     name=asset.name,
                     source_ref=asset.source_ref,
-                    upstream_assets=above,
+                    upstream_assets=_above(asset, opened.project),
                     kept_in="dbt",
                     change="known to dbt",
                 )
@@ -312,18 +311,12 @@ def _dbt_node(project: Project, asset: Asset) -> Node | None:
     return node if column is None and asset_type(node) == asset.asset_type else None
 
 
-def _malformed(asset: Asset, opened: _Opened) -> list[str]:
-    """The names of what an asset reads, each of which there has to be."""
-    for name in asset.upstream_assets:
-        try:
-            _found(opened.project, name)
-        except UnknownError as error:
-            raise MalformedError(error.error) from None
-    return asset.upstream_assets
-
-
-def _found(project: Project, name: str) -> Node:
-    return _asked(project, name)[0]
+def _above(asset: Asset, project: Project) -> list[str]:
+    """The ids of what an asset reads, each of which there has to be."""
+    try:
+        return [_id(_asked(project, name)[0]) for name in asset.upstream_assets]
+    except UnknownError as error:
+        raise MalformedError(error.error) from None
 
 
 def _asked(project: Project, text: str) -> tuple[Node, str | None]:
