@@ -317,6 +317,24 @@ def test_a_block_can_say_more_when_it_knows_more(sent: Sent) -> None:
     assert (field["name"], field["field"]) == ("raw/orders", "order_id")
 
 
+@pytest.mark.parametrize(
+    ("columns", "types"),
+    [
+        ({"id": "bigint", "total": "double"}, ["bigint", "double"]),
+        (["id", "total"], None),
+        ({"id": "bigint", "total": None}, None),
+    ],
+)
+def test_a_schema_has_the_types_of_all_columns_or_is_not_told(
+    sent: Sent, columns: Any, types: list[str] | None
+) -> None:
+    with track(outputs=[Dataset("s3://lake", "silver", columns)], job="j"):
+        pass
+    (output,) = sent.events().of("j", "COMPLETE")["outputs"]
+    schema = output["facets"].get("schema")
+    assert (schema and [f["type"] for f in schema["fields"]]) == types
+
+
 def test_what_is_said_wrong_in_a_run_does_not_break_it(
     sent: Sent, caplog: pytest.LogCaptureFixture
 ) -> None:
