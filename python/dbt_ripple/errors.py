@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 EXIT_CANNOT_RUN = 2
 """Exit code of every command that could not look (an empty answer never means that)."""
+
+
+TRACEBACK: Final = "DBT_RIPPLE_TRACEBACK"
+"""The environment variable that has an unexpected error raised, in place of told in a line."""
+_MESSAGE: Final = 300
+
+
+def mistake(error: Exception) -> str:
+    """What is said of an error that nobody has expected."""
+    what = " ".join(str(error).split())[:_MESSAGE] or "it says nothing else"
+    return (
+        f"this is a mistake of dbt-ripple: {type(error).__name__} ({what}); set {TRACEBACK}=1 to see"
+        " where, and report it"
+    )
 
 
 class RippleError(Exception):

@@ -18,6 +18,7 @@ _MODULES: Final = {
     },
     "datahub": {"datahub.emitter": "acryl-datahub"},
     "kafka": {"confluent_kafka": "confluent-kafka"},
+    "mcp": {"mcp.server": "mcp", "uvicorn": "uvicorn"},
     "mlflow": {"mlflow": "mlflow-skinny"},
     "openlineage": {"openlineage.client": "openlineage-python"},
     "send": {"requests": "requests"},

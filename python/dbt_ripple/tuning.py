@@ -86,13 +86,6 @@ def keep_all() -> None:
     gc.freeze()
 
 
-def let_go() -> None:
-    """Tell the collector that what was kept by `keep_all` may be no longer needed: another one takes its place."""
-    if _kept_all:
-        gc.unfreeze()
-        gc.collect()
-
-
 _kept_all: Final[list[bool]] = []
 """Not empty once `keep_all` was called: what is kept apart is ours."""
 

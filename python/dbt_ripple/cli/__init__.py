@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dbt_ripple import __version__
-from dbt_ripple.errors import EXIT_CANNOT_RUN, RippleError
+from dbt_ripple.errors import EXIT_CANNOT_RUN, TRACEBACK, RippleError, mistake
 from dbt_ripple.rendering import terminal
 from dbt_ripple.tuning import interrupted_by_term, keep_all
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-TRACEBACK: Final = "DBT_RIPPLE_TRACEBACK"
-_MESSAGE: Final = 300
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "Before a merge": {
@@ -47,6 +44,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "What dbt does not build, and other tools": {
         "register": "Write an asset that dbt does not build into ripple_assets.yml.",
+        "mcp": "Answer agents the same questions, over the Model Context Protocol.",
         "capture": "What a job's SQL reads and writes; written into ripple_assets.yml.",
         "prune": "Retire declared assets that nothing has reported for some days.",
         "collect": "Take in OpenLineage events of other programs: from files, over HTTP or from Kafka.",
@@ -184,11 +182,7 @@ def main() -> None:
         # Exit code 1 is an answer (BLOCKED): what went wrong here is none.
         if os.environ.get(TRACEBACK):
             raise
-        what = " ".join(str(error).split())[:_MESSAGE] or "it says nothing else"
-        _complain(
-            f"this is a mistake of dbt-ripple: {type(error).__name__} ({what}); set {TRACEBACK}=1 to see"
-            " where, and report it"
-        )
+        _complain(mistake(error))
         sys.exit(EXIT_CANNOT_RUN)
     if "dbt" not in sys.modules:  # engines it drives complain of what they find left
         keep_all()

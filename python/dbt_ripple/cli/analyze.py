@@ -7,18 +7,13 @@ from pathlib import Path
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import (
-    analysis_options,
-    format_option,
-    open_cache,
-    open_target,
-    print_notes,
-    project_options,
-)
+from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.rendering.analysis_coverage import render
 from dbt_ripple.rendering.output import answer, count, warn
+from dbt_ripple.session.assets import AssetOptions, open_assets
+from dbt_ripple.session.open_artifacts import open_target, print_notes
 
 
 @click.command(

@@ -20,18 +20,12 @@ import click
 
 from dbt_ripple.artifacts.read_artifacts import own_nodes_shown
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.dbt_options import threads_option
 from dbt_ripple.cli.emit import EventSettings, events_of
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.load import document, progress_of, snapshot_of, summary
-from dbt_ripple.cli.options import (
-    cache_options,
-    format_option,
-    open_cache,
-    open_target,
-    project_options,
-)
+from dbt_ripple.cli.options import cache_options, format_option, open_cache, project_options
 from dbt_ripple.cli.spark_server import SparkOptions, Way, stage_option, with_spark_options
 from dbt_ripple.dbt_runner.invoke import Dbt
 from dbt_ripple.errors import RippleError
@@ -43,6 +37,8 @@ from dbt_ripple.openlineage.client import (
     send_all,
 )
 from dbt_ripple.rendering.output import answer, as_document, count, warn
+from dbt_ripple.session.assets import AssetOptions
+from dbt_ripple.session.open_artifacts import open_target
 from dbt_ripple.spark.load import check_adapter
 
 PACKAGE = "dbt_ripple"

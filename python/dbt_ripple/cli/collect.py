@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,11 +10,12 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from dbt_ripple.cli.asset_options import STORE
 from dbt_ripple.cli.help import Command
+from dbt_ripple.cli.options import read_token
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, complain, count, warn
+from dbt_ripple.session.assets import STORE
 
 if TYPE_CHECKING:
     from dbt_ripple.collector.event_store import EventStore
@@ -185,7 +185,7 @@ def collect(
     from dbt_ripple.collector.guard import HttpLimits
     from dbt_ripple.collector.serve import serve
 
-    token = secret_in(token_file, "--token-file", TOKEN)
+    token = read_token(token_file, TOKEN)
     may_listen(host, token, TOKEN)
     http_limits = HttpLimits(rate, max_requests, timeout)
 
@@ -314,24 +314,3 @@ def may_listen(host: str, token: str | None, variable: str) -> None:
             f"--host {host}",
             f"give --token-file or set {variable}",
         )
-
-
-def secret_in(file: Path | None, option: str, variable: str) -> str | None:
-    """What clients have to know, in a file or else in a variable of the environment; None if nothing is asked for.
-
-    Raises:
-        RippleError: the file cannot be read, or there is nothing in it.
-    """
-    if file is None:
-        secret, where = os.environ.get(variable), variable
-    else:
-        where = f"{option} {file}"
-        try:
-            secret = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RippleError("cannot be read", where) from error
-    if secret is None:
-        return None
-    if not (secret := secret.strip()):
-        raise RippleError("has no token in it", where, "an empty token would let nobody in")
-    return secret

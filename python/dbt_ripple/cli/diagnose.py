@@ -6,21 +6,21 @@ from pathlib import Path
 
 import click
 
-from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
-from dbt_ripple.cli.complete_artifacts import partial_option
-from dbt_ripple.cli.diagnosis_with_changes import diagnose_with_changes
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
     other_projects_option,
+    partial_option,
     project_options,
     states_option,
 )
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.rendering.diagnosis import diagnosis_markdown, diagnosis_text
 from dbt_ripple.rendering.output import answer, as_document
+from dbt_ripple.session.assets import AssetOptions
 
 
 @click.command(
@@ -62,17 +62,18 @@ def diagnose(
     how fresh the source is (sources.json of `dbt source freshness`), what changed since --state, which
     tests guard it and how they ended, and who owns it.
     """
+    from dbt_ripple.session.project import Project
+
     with open_cache(cache_dir, no_cache) as cache:
-        steps_up = diagnose_with_changes(
-            node=node,
-            states=states,
-            others=others,
+        project = Project(
+            *(project_dir, target_path),
             assets=assets,
+            others=others,
             cache=cache,
             threads=threads,
-            project_dir=project_dir,
-            target_path=target_path,
-        ).diagnosis
+            aloud=True,
+        )
+        steps_up = project.diagnose(node, since=states).diagnosis
     if style == "json":
         answer(as_document(steps_up))
     elif style == "markdown":

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.cli.base_and_head import compare_sides, open_sides, sides_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
-from dbt_ripple.cli.select_option import chosen, selection_options
+from dbt_ripple.cli.select_option import selection_options
+from dbt_ripple.cli.sides_options import sides_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.diff import diff_markdown, diff_text
 from dbt_ripple.rendering.output import Fit, answer, as_document, say
+from dbt_ripple.session.typed_names import chosen
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -54,23 +55,23 @@ def diff(
     retyped. Rows change with a join, a filter, a grouping or a config. Nodes that only read
     something that changed are counted, not listed. A refactor with the same meaning is no change.
     """
-    from dbt_ripple.changes.diff import diff as diff_of
     from dbt_ripple.changes.no_changes import NOTHING, nothing_changed
+    from dbt_ripple.session.project import Project
 
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
-    with (
-        open_cache(cache_dir, no_cache) as cache,
-        open_sides(
-            *(project_dir, target_path, state, base_ref, options, cache, threads),
+    with open_cache(cache_dir, no_cache) as cache:
+        project = Project(
+            *(project_dir, target_path),
             assets=dbt_arguments["assets"],
-        ) as (
-            base,
-            head,
-        ),
-    ):
-        comparison = compare_sides(base, head, cache)
-        differences = diff_of(comparison)
-        wanted = chosen(_both(base.project, head.project), selected, excluded, project_dir)
+            cache=cache,
+            threads=threads,
+            dbt=options,
+            aloud=True,
+        )
+        with project.against(state, base_ref) as sides:
+            differences = sides.diff()
+            comparison, base, head = sides.comparison, sides.base.project, sides.head.project
+            wanted = chosen(_both(base, head), selected, excluded, project_dir)
     if wanted is not None:
         differences.nodes = [node for node in differences.nodes if node.unique_id in wanted]
         differences.broken = [node for node in differences.broken if node.unique_id in wanted]
@@ -82,7 +83,7 @@ def diff(
         NOTHING if wanted is None else "nothing of what is selected by name changed"
     )
     lines = diff_markdown if style == "markdown" else diff_text
-    printed = list(lines(differences, base.project, head.project))
+    printed = list(lines(differences, base, head))
     fit: Fit = "wrap" if style == "text" else None
     answer(printed or [nothing], fit=fit)
 

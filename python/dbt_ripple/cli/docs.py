@@ -7,18 +7,20 @@ from pathlib import Path
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
-from dbt_ripple.cli.complete_artifacts import open_complete, partial_option
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     open_cache,
-    open_target,
+    partial_option,
     project_options,
     states_option,
 )
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn
+from dbt_ripple.session.assets import AssetOptions, open_assets
+from dbt_ripple.session.complete_artifacts import open_complete
+from dbt_ripple.session.open_artifacts import open_target
 
 
 @click.command(
@@ -65,10 +67,10 @@ def docs(
     `dbt docs generate` also replaces run_results.json, so give the artifacts of the last `dbt build` with
     --state.
     """
-    from dbt_ripple.cli.base_and_head import state_folder
     from dbt_ripple.governance.figure_thresholds import read_red_below
     from dbt_ripple.pages.describe_project import describe_project
     from dbt_ripple.pages.docs_site import copy_assets, enriched_site
+    from dbt_ripple.session.base_and_head import state_folder
 
     red_below = read_red_below(project_dir)
     folder = artifacts_folder(project_dir, target_path)

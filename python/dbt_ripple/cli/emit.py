@@ -14,15 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, assets_option, open_assets
+from dbt_ripple.cli.asset_options import assets_option
 from dbt_ripple.cli.dbt_options import connection_options
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import (
-    analysis_options,
-    open_cache,
-    open_target,
-    project_options,
-)
+from dbt_ripple.cli.options import analysis_options, open_cache, project_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
@@ -35,6 +30,8 @@ from dbt_ripple.openlineage.client import (
     send_all,
 )
 from dbt_ripple.rendering.output import answer, count, warn
+from dbt_ripple.session.assets import DEFAULT, AssetOptions, open_assets
+from dbt_ripple.session.open_artifacts import open_target
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project

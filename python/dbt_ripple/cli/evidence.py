@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
-    open_target,
     project_options,
     states_option,
 )
-from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.cli.spark_server import SparkOptions, Way, with_spark_options
 from dbt_ripple.rendering.output import answer, as_document, count
+from dbt_ripple.session.assets import AssetOptions, open_assets
+from dbt_ripple.session.open_artifacts import open_target
+from dbt_ripple.session.typed_names import as_typed
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -199,9 +200,9 @@ def _earlier(
     threads: int | None,
 ) -> tuple[list[State], list[Path]]:
     """Earlier states of a project, oldest first, whatever order they were given in."""
-    from dbt_ripple.cli.base_and_head import check_side, state_folder
     from dbt_ripple.errors import RippleError
     from dbt_ripple.pages.state_history import State, written_at
+    from dbt_ripple.session.base_and_head import check_side, state_folder
 
     earlier = []
     for given in folders:

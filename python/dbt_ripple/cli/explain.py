@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
-from dbt_ripple.cli.base_and_head import compare_sides, facts_options, open_sides, sides_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
-from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import names_of_any
+from dbt_ripple.cli.sides_options import facts_options, sides_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.explanation import explanation_markdown, explanation_text
 from dbt_ripple.rendering.output import answer, as_document, say
@@ -54,37 +53,25 @@ def explain(
     above it changed, it does not read what changed, or what it reads is the same again. TEST is a
     unique_id, a name, or a part of a name that only one test has.
     """
-    from dbt_ripple.cli.select import tier_asked
-    from dbt_ripple.selection import select_from
-    from dbt_ripple.selection.explain import TESTS, explain_node, find
-    from dbt_ripple.selection.explain import explain as explanation
+    from dbt_ripple.session.project import Project
 
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
-    with (
-        open_cache(cache_dir, no_cache) as cache,
-        open_sides(
-            *(project_dir, target_path, state, base_ref, options, cache, threads),
-            or_count=True,
+    with open_cache(cache_dir, no_cache) as cache:
+        project = Project(
+            *(project_dir, target_path),
             assets=dbt_arguments["assets"],
-        ) as (base, head),
-    ):
-        node, column = find(head.project, as_typed(what, project_dir))
-        comparison = compare_sides(base, head, cache)
-        if node.resource_type in TESTS:
-            selection = select_from(
-                comparison,
-                critical=tier_asked(None, project_dir),
-                facts=facts,
-                assume_passed=assume_passed,
-                cache=cache,
-            )
-            explained, notes = explanation(comparison, selection, node), selection.notes
-        else:
-            explained, notes = explain_node(comparison, node, column), comparison.notes
+            cache=cache,
+            threads=threads,
+            dbt=options,
+            aloud=True,
+        )
+        with project.against(state, base_ref, or_count=True) as sides:
+            explained, notes = sides.explain(what, facts=facts, assume_passed=assume_passed)
+            head = sides.head.project
     say(notes)
     if style == "json":
         answer(as_document(explained))
     elif style == "markdown":
-        answer(explanation_markdown(explained, head.project))
+        answer(explanation_markdown(explained, head))
     else:
-        answer(explanation_text(explained, head.project), fit="wrap")
+        answer(explanation_text(explained, head), fit="wrap")

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import open_assets
-from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
-from dbt_ripple.cli.base_and_head import compare_sides, open_sides, sides_options
-from dbt_ripple.cli.complete_artifacts import open_complete, partial_option
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, open_cache, project_options
+from dbt_ripple.cli.options import analysis_options, open_cache, partial_option, project_options
+from dbt_ripple.cli.sides_options import sides_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, say, warn
+from dbt_ripple.session.assets import open_assets
+from dbt_ripple.session.assets_of_both_sides import with_assets_of_both_sides
+from dbt_ripple.session.base_and_head import compare_sides, open_sides
+from dbt_ripple.session.complete_artifacts import open_complete
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project

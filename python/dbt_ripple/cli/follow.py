@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import read_project
 from dbt_ripple.cli.emit import EventSettings, analysis_of
-from dbt_ripple.cli.options import open_target
 from dbt_ripple.dbt_runner.follow import compiled_in, follow
 from dbt_ripple.dbt_runner.invoke import Dbt, short, why
 from dbt_ripple.dbt_runner.profile import adapter_connection
@@ -17,6 +16,7 @@ from dbt_ripple.openlineage.client import Sender
 from dbt_ripple.openlineage.invocation import read_invocation
 from dbt_ripple.openlineage.live_events import LiveEvents
 from dbt_ripple.rendering.output import count, warn
+from dbt_ripple.session.open_artifacts import open_target
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.cache import Cache

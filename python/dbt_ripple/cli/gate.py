@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
-from dbt_ripple.cli.base_and_head import (
-    compare_sides,
-    open_sides,
-    sides_of_run_options,
-    state_folder,
-)
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
-    open_joined,
     other_projects_option,
     project_options,
 )
+from dbt_ripple.cli.sides_options import sides_of_run_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
-from dbt_ripple.rendering.gate import GateAnswer, rendered_gate
+from dbt_ripple.rendering.gate import rendered_gate
 from dbt_ripple.rendering.output import answer, say, warn
-
-if TYPE_CHECKING:
-    from dbt_ripple.graph.target_folder import TargetFolder
+from dbt_ripple.session.base_and_head import state_folder
 
 
 @click.command(
@@ -111,11 +101,8 @@ def gate(
     APPROVED. Findings that base has, too, are counted and never decide. Nodes that cannot be
     analysed count as changed if anything above them changed, and are listed.
     """
-    from dbt_ripple.changes.asset_changes import read_by_change
-    from dbt_ripple.governance.gate import gate_from
-    from dbt_ripple.governance.policy import has_rules, policy_of, rules_where_it_began
     from dbt_ripple.governance.ripple_yml import read_config
-    from dbt_ripple.selection import select_from
+    from dbt_ripple.session.project import Project
 
     if begin:
         from dbt_ripple.artifacts import read_project
@@ -132,38 +119,26 @@ def gate(
     if approved_by is not None and not name:
         raise click.BadParameter("the name is empty", param_hint="'--approved-by'")
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
-    with (
-        open_cache(cache_dir, no_cache) as cache,
-        open_sides(
-            *(project_dir, target_path, state, base_ref, options, cache, threads),
+    with open_cache(cache_dir, no_cache) as cache:
+        project = Project(
+            *(project_dir, target_path),
             assets=dbt_arguments["assets"],
-        ) as (
-            base,
-            head,
-        ),
-    ):
-        with tempfile.TemporaryDirectory() as began:
-            rules = base.project_dir
-            if base_ref is None and rules is not None and not has_rules(rules):
-                rules = rules_where_it_began(project_dir, Path(began))
-            policy = policy_of(rules, project_dir)
-        head = _judged_by_base(base, head, project_dir)
-        comparison = compare_sides(base, head, cache)
-        joined = open_joined(head, others, cache, threads, comparison.base)
-        whole = with_assets_of_both_sides(comparison, base, head, cache)
-        report = gate_from(whole, policy, name or None, joined)
-        critical = policy.config.critical if also else None
-        selection = select_from(comparison, critical=critical, cache=cache) if also else None
-        if selection is not None and head.declared:
-            selection.assets = read_by_change(whole)
-    ran = None
-    if run and selection is not None:
+            others=others,
+            cache=cache,
+            threads=threads,
+            dbt=options,
+            aloud=True,
+        )
+        with project.against(state, base_ref) as sides:
+            gate_answer = sides.gate(name or None, with_tests=also is not None)
+    report, ran = gate_answer.report, None
+    if run and gate_answer.selection is not None:
         from dbt_ripple.dbt_runner.run_selection import run_selection
 
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
-        ran = run_selection(selection, project_dir, folder, options, state=deferred)
-    gate_answer = GateAnswer(report, whole, selection, ran, joined)
+        ran = run_selection(gate_answer.selection, project_dir, folder, options, state=deferred)
+        gate_answer.ran = ran
     say(report.notes)
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be analysed ({reason.message}): it counts as changed")
@@ -173,25 +148,6 @@ def gate(
         commands=style == "github",
     )
     return int(_fails(report.decision, fail_on) or (ran is not None and ran.failed))
-
-
-def _judged_by_base(base: TargetFolder, head: TargetFolder, project_dir: Path) -> TargetFolder:
-    """Head, in which what masks is what base says; both know the packages of their repository."""
-    from dbt_ripple.governance.local_packages import local_packages
-    from dbt_ripple.governance.policy import base_masks
-    from dbt_ripple.graph.target_folder import TargetFolder
-
-    own = local_packages(project_dir)
-    if own:
-        for side in (base, head):
-            side.project = side.project.having(local_packages=own)
-    masks = base_masks(base.project, head.project)
-    if masks is None:
-        return head
-    project = head.project.having(masking=masks)
-    judged = TargetFolder.of(project, head.cache, processes=head.processes)
-    judged.declared = head.declared
-    return judged
 
 
 def _fails(decision: str, fail_on: str) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import click
+
+from dbt_ripple.cli.options import PARTIAL
+from dbt_ripple.session.setting import Setting, set_to
 
 SHARED: Final = frozenset(
     """
@@ -19,6 +22,16 @@ _ALL: Final = "dbt_ripple.help_all"
 
 class Command(click.Command):
     """A command whose ``--help`` names the options of `SHARED` in one line; ``--help-all`` explains them."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it, with what its options say of all that it opens."""
+        own = Setting(
+            project_dir=ctx.params.get("project_dir"),
+            partial=ctx.meta.get(PARTIAL, False),
+            keeps=ctx.obj if isinstance(ctx.obj, list) else None,
+        )
+        with set_to(own):
+            return super().invoke(ctx)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """All parameters, with ``--help-all`` before ``--help``."""

@@ -7,27 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.cli.asset_options import (
-    AssetOptions,
-    open_assets,
-    open_dbt_or_assets,
-    with_asset_options,
-)
-from dbt_ripple.cli.complete_artifacts import complete, partial_option
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
-    open_joined,
     other_projects_option,
+    partial_option,
     project_options,
 )
-from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import column_names, node_names
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.impact import impact_markdown, impact_text
 from dbt_ripple.rendering.output import answer, as_document, warn
+from dbt_ripple.session.assets import AssetOptions
 
 if TYPE_CHECKING:
     from dbt_ripple.governance.hypothetical_changes import Change
@@ -133,9 +127,8 @@ def impact(
     yet: the project's artifacts are enough. The exit code is 1 if anything certainly breaks. Exposures
     without meta.referenced_columns get a warning, and nodes that cannot be analysed are listed.
     """
-    from dbt_ripple.artifacts.node_selection import named
     from dbt_ripple.governance.hypothetical_changes import Change
-    from dbt_ripple.governance.impact import impact as simulate
+    from dbt_ripple.session.project import Project
 
     changes = [
         *(Change("rename", *_pair("--rename", pair, "new name")) for pair in renames),
@@ -156,42 +149,25 @@ def impact(
     if not node:
         raise click.UsageError("Missing argument 'NODE'.")
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_dbt_or_assets(project_dir, target_path, assets, cache, threads)
-        target = complete(target, cache, project_dir=project_dir, tests=True)
-        project = target.project
-        declared = open_assets(project_dir, assets, lambda: project)
-        everything = declared.whole if declared is not None else project
-        of_node, column, asked = named(everything, as_typed(node, project_dir))
-        if asked.up is not None:
-            warn(
-                f"{node}: asked is who reads {of_node.display_name}; what is above it is not judged"
-            )
-        if column is not None:
-            raise RippleError(
-                f"names a column, {column}",
-                node,
-                f"name {of_node.spoken_name}, and say what to do with the column: --drop {column}",
-            )
-        joined = open_joined(target, others, cache, threads)
-        report = simulate(
-            *(project, of_node, changes),
-            analysis=target.analysis(),
+        project = Project(
+            *(project_dir, target_path),
+            assets=assets,
+            others=others,
             cache=cache,
-            joined=joined,
-            assets=declared,
+            threads=threads,
+            aloud=True,
         )
-    shown = everything
-    if joined is not None:
-        shown = everything.having(nodes={**joined.union.nodes, **everything.nodes})
-    for unique_id, reason in report.opaque.items():
-        warn(f"{unique_id} cannot be analysed ({reason.message}): it may read any column")
+        answered = project.impact(node, changes)
+    for unique_id, reason in answered.not_analysed.items():
+        warn(f"{unique_id} cannot be analysed ({reason}): it may read any column")
+    name = answered.shown.nodes[answered.node].spoken_name
     if style == "json":
-        answer(as_document(report.document()))
+        answer(as_document(answered.report.document()))
     elif style == "markdown":
-        answer(impact_markdown(report, of_node.spoken_name, changes, shown))
+        answer(impact_markdown(answered.report, name, changes, answered.shown))
     else:
-        answer(impact_text(report, of_node.spoken_name, changes, shown), fit="wrap")
-    return int(report.decision == "BLOCKED")
+        answer(impact_text(answered.report, name, changes, answered.shown), fit="wrap")
+    return int(answered.decision == "BLOCKED")
 
 
 def _pair(option: str, text: str, second: str) -> tuple[str, str]:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
-from dbt_ripple.cli.complete_artifacts import partial_option
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.diagnosis_with_changes import DiagnosisWithChanges, diagnose_with_changes
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
     other_projects_option,
+    partial_option,
     project_options,
     states_option,
 )
@@ -29,6 +28,8 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.durations import timedelta_of
 from dbt_ripple.rendering.output import answer, as_document, as_json, warn
 from dbt_ripple.secrets import scrub, scrub_value
+from dbt_ripple.session.assets import AssetOptions
+from dbt_ripple.session.diagnosis_with_changes import DiagnosisWithChanges, diagnose_with_changes
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project

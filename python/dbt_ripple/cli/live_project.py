@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
 from dbt_ripple.artifacts import asset_type, did_you_mean, find_node
 from dbt_ripple.artifacts.assets_file import OF_PREFIX
 from dbt_ripple.artifacts.assets_path import assets_files
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import AssetOptions, open_assets, open_dbt_or_assets
-from dbt_ripple.cli.complete_artifacts import complete
-from dbt_ripple.cli.register import files_of
 from dbt_ripple.errors import RippleError
 from dbt_ripple.serve.api import MalformedError, UnknownError
 from dbt_ripple.serve.bodies import Asset, Lineage, RegisteredAsset
 from dbt_ripple.serve.lineage_tree import lineage_of
-from dbt_ripple.tuning import let_go
+from dbt_ripple.session.assets import AssetOptions, open_assets, open_dbt_or_assets
+from dbt_ripple.session.complete_artifacts import complete
+from dbt_ripple.session.registering import files_of
+from dbt_ripple.session.setting import Setting, set_to
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
@@ -64,7 +62,7 @@ class LiveProject:
     """Answers by calling what the commands call. One thread asks at a time.
 
     Args:
-        context: of the command, for what the commands ask of theirs (``--partial``).
+        setting: of the command: ``--partial``, the hooks that ripple.yml names.
         project_dir: of the dbt project, or any folder.
         target_path: as ``--target-path`` says it.
         assets: files of assets, and stores of events, that are read.
@@ -75,7 +73,7 @@ class LiveProject:
 
     def __init__(
         self,
-        context: click.Context,
+        setting: Setting,
         project_dir: Path,
         target_path: Path | None,
         assets: AssetOptions,
@@ -91,7 +89,8 @@ class LiveProject:
         self._assets = assets._replace(files=tuple(dict.fromkeys(files)))
         self._cache = cache
         self._threads = threads
-        self._context = context
+        # What is opened is let go when its files change.
+        self._setting = replace(setting, keeps=None)
         self._target: tuple[_State, TargetFolder] | None = None
         self._opened: tuple[_State, _Opened] | None = None
         self._page: tuple[_State, str] | None = None
@@ -105,7 +104,7 @@ class LiveProject:
             MalformedError: its type, its name or something that it reads is not valid.
             RippleError: the project cannot be read, or the file cannot be written.
         """
-        with self._context.scope(cleanup=False):
+        with set_to(self._setting):
             opened = self._open()
             known = _dbt_node(opened.target.project, asset)
             if known is not None:
@@ -131,7 +130,7 @@ class LiveProject:
         """
         from dbt_ripple.rendering.trace import TraceView, column_view, node_view
 
-        with self._context.scope(cleanup=False):
+        with set_to(self._setting):
             opened = self._open()
             project = opened.project
             root, column = _asked(project, asked)
@@ -156,7 +155,7 @@ class LiveProject:
         from dbt_ripple.governance.impact import impact
         from dbt_ripple.rendering.json_values import plain
 
-        with self._context.scope(cleanup=False):
+        with set_to(self._setting):
             opened = self._open()
             node, column = _asked(opened.project, asked)
             if column is not None:
@@ -190,7 +189,7 @@ class LiveProject:
         from dbt_ripple.cli.explorer import described
         from dbt_ripple.pages.explorer import explorer_page
 
-        with self._context.scope(cleanup=False):
+        with set_to(self._setting):
             opened = self._open()
             assert self._opened is not None
             state = self._opened[0]
@@ -207,7 +206,7 @@ class LiveProject:
         """
         from dbt_ripple.cli.incident import slack_answer
 
-        with self._context.scope(cleanup=False):
+        with set_to(self._setting):
             return slack_answer(
                 asked,
                 since,
@@ -224,7 +223,6 @@ class LiveProject:
         of_dbt = _state([self._folder / name for name in _ARTIFACTS])
         if self._target is None or self._target[0] != of_dbt:
             self._target = self._opened = self._page = None
-            let_go()
             target = open_dbt_or_assets(
                 self._project_dir, self._target_path, None, self._cache, self._threads
             )

@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, open_assets, with_asset_options
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import (
-    analysis_options,
-    format_option,
-    open_cache,
-    open_target,
-    project_options,
-)
+from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.cli.spark_server import SparkOptions, Way, stage_option, with_spark_options
 from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.escaping import styled
 from dbt_ripple.rendering.output import answer, as_document, count, warn
+from dbt_ripple.session.assets import DEFAULT, AssetOptions, open_assets
+from dbt_ripple.session.open_artifacts import open_target
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.lineage_rows import LineageSnapshot

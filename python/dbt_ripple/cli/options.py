@@ -1,30 +1,25 @@
-"""The options that all commands share, and how commands open a project and the cache."""
+"""The options that all commands share, and how commands open the cache."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import warn
-from dbt_ripple.secrets import learn_from
-from dbt_ripple.tuning import keep_all, relax_collector
 
 if TYPE_CHECKING:
-    from dbt_ripple.artifacts import Project
     from dbt_ripple.graph.cache import Cache
-    from dbt_ripple.graph.joined_projects import JoinedProjects
-    from dbt_ripple.graph.query_cache import LowerMany
-    from dbt_ripple.graph.target_folder import TargetFolder
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+PARTIAL: Final = "dbt_ripple.partial"
+"""Under this name `partial_option` leaves in click's context whether it is given (see `help.Command`)."""
 
 
 def project_options(command: _Command) -> _Command:
@@ -129,76 +124,6 @@ def kept_open(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
         yield cache
 
 
-def open_target(
-    folder: Path,
-    cache: Cache | None,
-    threads: int | None,
-    lower_many: LowerMany | None = None,
-    sources_of: Path | None = None,
-    late: bool = False,
-    like: TargetFolder | None = None,
-) -> TargetFolder:
-    """The artifacts in a folder; what had to be left out is printed on stderr, once they are decoded.
-
-    Arguments are those of `graph.target_folder.TargetFolder`.
-
-    From here on the process' garbage collector is relaxed.
-    """
-    from dbt_ripple.graph.target_folder import TargetFolder
-
-    context = click.get_current_context(silent=True)
-    project_dir = context.params.get("project_dir") if context is not None else None
-    relax_collector()
-    with terminal.progress(f"reading {folder}"):
-        target = TargetFolder(
-            folder,
-            cache,
-            processes=threads,
-            lower_many=lower_many,
-            on_read=_freeze,
-            sources_of=sources_of,
-            late=late,
-            like=like,
-            hook_writes=written_by_hooks(project_dir),
-        )
-    if context is not None and isinstance(context.obj, list):
-        context.obj.append(target)  # see `cli.main`
-    return target
-
-
-def written_by_hooks(project_dir: Path | None) -> tuple[str, ...] | None:
-    """What ``ripple.yml`` says of hooks that cannot be followed, as `Project.hook_writes`."""
-    if project_dir is None or not (project_dir / "ripple.yml").is_file():
-        return None
-    from dbt_ripple.governance.ripple_yml import (
-        hook_writes,  # here, because a warm run does without
-    )
-
-    return hook_writes(project_dir)
-
-
-def _freeze(project: Project) -> None:
-    keep_all()
-    learn_secrets_of(project)
-    print_notes(project.notes, len(project.notes))
-
-
-def learn_secrets_of(project: Project) -> None:
-    """Print no value of an environment variable that the project's Jinja reads."""
-    nodes = project.nodes.values()
-    texts = (
-        *(node.raw_code for node in nodes),
-        *(str(node.unrendered_config) for node in nodes if node.unrendered_config),
-        *(macro.macro_sql for macro in project.macros.values()),
-    )
-
-    def shown() -> set[str]:
-        places = ((n.schema, n.database, n.alias, n.identifier, n.name) for n in nodes)
-        return {name for place in places for name in place if name}
-
-    learn_from(texts, shown)
-
-
 def other_projects_option(what: str) -> Callable[[_Command], _Command]:
     """Add ``--other-project``, passed on as ``others``, for `open_joined`.
 
@@ -231,46 +156,42 @@ def states_option(what: str) -> Callable[[_Command], _Command]:
     )
 
 
-def open_joined(
-    target: TargetFolder,
-    others: Sequence[Path],
-    cache: Cache | None,
-    threads: int | None,
-    formerly: Project | None = None,
-) -> JoinedProjects | None:
-    """A project and those that ``--other-project`` names; None where it names none.
+def partial_option(command: _Command) -> _Command:
+    """Add ``--partial``: models whose SQL is not known are answered without (`session.complete_artifacts`)."""
 
-    What cannot be joined is printed on stderr.
+    def note(context: click.Context, _option: click.Parameter, value: bool) -> None:
+        context.meta[PARTIAL] = value
+
+    return click.option(
+        "--partial",
+        is_flag=True,
+        expose_value=False,
+        callback=note,
+        help="Answer although some models are not compiled and cannot be here: they may read anything.",
+    )(command)
+
+
+def read_token(file: Path | None, variable: str, option: str = "--token-file") -> str | None:
+    """What clients of a server have to send; None if nothing is asked for.
+
+    Args:
+        file: that has it, as the option says.
+        variable: of the environment, which has it where no file is named.
+        option: that names the file.
 
     Raises:
-        RippleError: there are no artifacts in a folder.
+        RippleError: the file cannot be read, or there is nothing in it.
     """
-    if not others:
+    if file is None:
+        token, where = os.environ.get(variable), variable
+    else:
+        where = f"{option} {file}"
+        try:
+            token = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RippleError("cannot be read", where) from error
+    if token is None:
         return None
-    from dbt_ripple.graph.joined_projects import JoinedProjects, Member
-
-    members = [Member(target.project, target.analysis)]
-    for folder in others:
-        if not (folder / "manifest.json").is_file() and (folder / "dbt_project.yml").is_file():
-            folder = artifacts_folder(folder, None)
-        if not (folder / "manifest.json").is_file():
-            what = "no manifest.json in this folder" if folder.is_dir() else "no such folder"
-            raise RippleError(
-                what, f"--other-project {folder}", "name a folder of artifacts, or of a dbt project"
-            )
-        other = open_target(folder, cache, threads)
-        members.append(Member(other.project, other.analysis))
-    joined = JoinedProjects(members, formerly, cache)
-    for note in joined.notes:
-        warn(note)
-    return joined
-
-
-def print_notes(notes: Sequence[str], of: int) -> None:
-    """Print on stderr what the reader had to leave out or assume, up to a few notes."""
-    from dbt_ripple.graph.analysis_coverage import NOTES_SHOWN
-
-    for note in notes[:NOTES_SHOWN]:
-        warn(note)
-    if of > NOTES_SHOWN:
-        warn(f"and {of - NOTES_SHOWN} more notes of this kind")
+    if not (token := token.strip()):
+        raise RippleError("has no token in it", where, "an empty token would let nobody in")
+    return token

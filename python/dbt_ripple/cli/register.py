@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dbt_ripple.cli.asset_options import open_dbt_or_assets
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import (
-    cache_options,
-    format_option,
-    open_cache,
-    project_options,
-)
+from dbt_ripple.cli.options import cache_options, format_option, open_cache, project_options
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
 
 if TYPE_CHECKING:
-    from dbt_ripple.artifacts.assets_file import DeclaredAsset
     from dbt_ripple.governance.asset_edits import Edited, Registration
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
     from dbt_ripple.graph.lineage import Analysis
+    from dbt_ripple.session.registering import ToRegister
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -141,8 +135,8 @@ def register(
     reads the one before it. A name that matches nothing is refused, with the nearest name that does,
     and the file is left alone.
     """
-    from dbt_ripple.artifacts import find_node
     from dbt_ripple.governance.asset_edits import Registration
+    from dbt_ripple.session.registering import pipeline_of
 
     write_registered = partial(
         write,
@@ -187,17 +181,7 @@ def register(
         raise click.UsageError(
             "several IDs are a pipeline: give --type, --source-ref, --upstream and --downstream to one ID"
         )
-
-    def steps(graph: DeclaredGraph, analysis: Analysis) -> list[Registration]:
-        def is_dbt(name: str) -> bool:
-            try:
-                return find_node(graph.project, name)[1] is None
-            except RippleError:
-                return False
-
-        return list(_pipeline(ids, properties, is_dbt))
-
-    write_registered(steps)
+    write_registered(pipeline_of(ids, properties))
 
 
 def _column(text: str, transformation: str | None) -> Any:
@@ -208,30 +192,6 @@ def _column(text: str, transformation: str | None) -> Any:
         return name.strip()
     flow = {"from": name.strip(), "to": (to or name).strip()}
     return {**flow, **({"transformation": transformation} if transformation else {})}
-
-
-def _pipeline(
-    ids: Sequence[str], properties: dict[str, Any], is_dbt: Callable[[str], bool]
-) -> Iterator[Registration]:
-    from dbt_ripple.governance.asset_edits import Registration
-
-    for i, name in enumerate(ids):
-        before = ids[i - 1] if i else None
-        after = ids[i + 1] if i + 1 < len(ids) else None
-        if is_dbt(name):
-            if before is not None and is_dbt(before):
-                raise RippleError(
-                    f"{before} and {name} are both of dbt, which knows how they hang together",
-                    name,
-                    "begin or end the pipeline here",
-                )
-            continue
-        yield Registration(
-            id=name,
-            reads=[before] if before is not None else [],
-            writes=[after] if after is not None and is_dbt(after) else [],
-            **properties,
-        )
 
 
 def _of_mlflow(
@@ -260,8 +220,7 @@ def _of_mlflow(
 
 
 def write(
-    registrations: Sequence[Registration]
-    | Callable[[DeclaredGraph, Analysis], Sequence[Registration]],
+    registrations: Sequence[Registration] | ToRegister,
     file: Path | None,
     dry_run: bool,
     style: str,
@@ -271,35 +230,12 @@ def write(
     target_path: Path | None,
 ) -> None:
     """Register assets over the project, and say what was written."""
-    from dbt_ripple.artifacts.assets_file import read_assets
-    from dbt_ripple.governance.asset_edits import registered
-    from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
+    from dbt_ripple.session.project import Project
 
-    where, others = files_of(file, project_dir)
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_dbt_or_assets(project_dir, target_path, None, cache)
-        project = target.project
-
-        analysis = target.analysis(tests=False)
-        if callable(registrations):
-            there = read_assets([where]) if where.is_file() else []
-            registrations = registrations(DeclaredGraph(project, [*there, *others]), analysis)
-        edited = registered(where, registrations, project, analysis, others)
-    if edited.changed and not dry_run:
-        edited.write()
+        project = Project(project_dir, target_path, cache=cache, aloud=True)
+        edited = project.register(registrations, file=file, dry_run=dry_run)
     print_edits(edited, style, dry_run)
-
-
-def files_of(file: Path | None, project_dir: Path) -> tuple[Path, list[DeclaredAsset]]:
-    """The file to be written, and the assets of the other one that every command reads."""
-    from dbt_ripple.artifacts.assets_file import read_assets
-    from dbt_ripple.artifacts.assets_path import FILE
-
-    own = project_dir / FILE
-    where = file or own
-    if where.resolve() == own.resolve() or not own.is_file():
-        return where, []
-    return where, read_assets([own])
 
 
 def print_edits(edited: Edited, style: str, dry_run: bool) -> None:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
-from dbt_ripple.cli.complete_artifacts import complete, open_complete, partial_option
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
-    open_target,
+    partial_option,
     project_options,
     states_option,
 )
@@ -26,6 +25,9 @@ from dbt_ripple.cli.spark_server import SparkOptions, Way, with_spark_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
 from dbt_ripple.secrets import scrub
+from dbt_ripple.session.assets import AssetOptions, open_assets
+from dbt_ripple.session.complete_artifacts import complete, open_complete
+from dbt_ripple.session.open_artifacts import open_target
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.cache import Cache
@@ -142,7 +144,7 @@ def _day(text: str) -> date:
 
 
 def _given(project_dir: Path, states: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    from dbt_ripple.cli.base_and_head import state_folder
+    from dbt_ripple.session.base_and_head import state_folder
 
     for state in states:
         folder = state_folder(project_dir, state)

@@ -9,20 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.assets_of_both_sides import with_assets_of_both_sides
-from dbt_ripple.cli.base_and_head import (
-    compare_sides,
-    facts_options,
-    open_sides,
-    sides_of_run_options,
-    state_folder,
-)
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
-from dbt_ripple.dbt_runner.dbt_ls import chosen_by_dbt
+from dbt_ripple.cli.sides_options import facts_options, sides_of_run_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.output import answer, say, warn
 from dbt_ripple.rendering.selection import show
+from dbt_ripple.session.base_and_head import state_folder
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -133,8 +126,9 @@ def select(
     is defined as before. Nodes that cannot be analysed count as changed if anything above them
     changed, and are listed.
     """
-    from dbt_ripple.changes.no_changes import NOTHING_TO_DO, nothing_changed
-    from dbt_ripple.selection import select_from, state_modified
+    from dbt_ripple.selection import state_modified
+    from dbt_ripple.session.project import Project
+    from dbt_ripple.session.sides import tier_asked
 
     critical = tier_asked(critical, project_dir)
     if output and style != "text":
@@ -142,52 +136,39 @@ def select(
     _check_cutoff(cutoff, cutoff_base, run, full, output)
     deciding: Cutoff | None = None
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
-    with (
-        open_cache(cache_dir, no_cache) as cache,
-        open_sides(
-            *(project_dir, target_path, state, base_ref, options, cache, threads),
-            or_count=not run,
+    with open_cache(cache_dir, no_cache) as cache:
+        project = Project(
+            *(project_dir, target_path),
             assets=dbt_arguments["assets"],
-        ) as (base, head),
-    ):
-        only, shown = None, head.project
-        if selected or excluded:
-            before = Path(base.project.target_path)
-            only = chosen_by_dbt(project_dir, target_path, before, selected, excluded, options)
-        if critical is not None:
-            _check_tier(head.project, critical)
-        if full:
-            selection = state_modified(base.project, head.project, only)
-            nothing = "dbt's state:modified+ would run nothing"
-        else:
-            comparison = compare_sides(base, head, cache)
-            selection = select_from(
-                comparison,
-                critical=critical,
-                only=only,
-                facts=facts,
-                assume_passed=assume_passed,
-                cache=cache,
-            )
-            if head.declared:
-                from dbt_ripple.changes.asset_changes import read_by_change
-
-                whole = with_assets_of_both_sides(comparison, base, head, cache)
-                selection.assets = read_by_change(whole, only)
-                shown = whole.head
-            nothing = nothing_changed(comparison) or (
-                "nothing of what is selected by name changed" if only is not None else NOTHING_TO_DO
-            )
-            if cutoff:
-                from dbt_ripple.dbt_runner.run_cutoff import cutoff_of
-
-                deciding = cutoff_of(
-                    comparison,
-                    selection,
-                    critical,
-                    as_it_is=cutoff_base == "state",
-                    anew=base_ref is not None,
+            cache=cache,
+            threads=threads,
+            dbt=options,
+            aloud=True,
+        )
+        with project.against(state, base_ref, or_count=not run) as sides:
+            only, shown, head = None, sides.head.project, sides.head.project
+            if selected or excluded:
+                only = project.chosen_by_dbt(sides, selected, excluded)
+            if critical is not None:
+                _check_tier(head, critical)
+            if full:
+                selection = state_modified(sides.base.project, head, only)
+                nothing = "dbt's state:modified+ would run nothing"
+            else:
+                selection = sides.select(
+                    critical=critical, only=only, facts=facts, assume_passed=assume_passed
                 )
+                shown, nothing = sides.shown, sides.nothing_changed(only is not None)
+                if cutoff:
+                    from dbt_ripple.dbt_runner.run_cutoff import cutoff_of
+
+                    deciding = cutoff_of(
+                        sides.comparison,
+                        selection,
+                        critical,
+                        as_it_is=cutoff_base == "state",
+                        anew=base_ref is not None,
+                    )
     if deciding is not None:
         from dbt_ripple.dbt_runner.run_cutoff import run_cutoff
         from dbt_ripple.rendering.selection import show_cutoff
@@ -202,7 +183,7 @@ def select(
     if output == "selector":
         from dbt_ripple.dbt_runner.selectors_yml import NAME, write_selector
 
-        write_selector(selection, head.project, project_dir)
+        write_selector(selection, head, project_dir)
         answer(NAME)
     if not run:
         return 0
@@ -234,15 +215,6 @@ def _check_cutoff(
         raise click.UsageError(
             "--output prints what to run before anything runs; with --cutoff that is known only afterwards"
         )
-
-
-def tier_asked(critical: str | None, project_dir: Path) -> str | None:
-    """The tier of `--critical`, or that of ripple.yml."""
-    from dbt_ripple.governance.ripple_yml import read_config
-
-    if critical is None:
-        return read_config(project_dir).critical
-    return None if critical.lower() == "none" else critical
 
 
 def _check_tier(head: Project, tier: str) -> None:

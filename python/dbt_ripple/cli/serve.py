@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dbt_ripple.cli.asset_options import STORE, AssetOptions, with_asset_options
-from dbt_ripple.cli.collect import may_listen, secret_in, store_option
-from dbt_ripple.cli.complete_artifacts import partial_option
+from dbt_ripple.cli.asset_options import with_asset_options
+from dbt_ripple.cli.collect import may_listen, store_option
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, kept_open, project_options
+from dbt_ripple.cli.options import (
+    analysis_options,
+    kept_open,
+    partial_option,
+    project_options,
+    read_token,
+)
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, count, warn
+from dbt_ripple.session.assets import STORE, AssetOptions
+from dbt_ripple.session.setting import setting
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -107,9 +114,9 @@ def serve(
     assets and the events are all there is.
     """
     require_extra("collect")
-    token = secret_in(token_file, "--token-file", TOKEN)
+    token = read_token(token_file, TOKEN)
     may_listen(host, token, TOKEN)
-    slack_secret = secret_in(slack_secret_file, "--slack-secret-file", SLACK)
+    slack_secret = read_token(slack_secret_file, SLACK, "--slack-secret-file")
     from dbt_ripple.cli.live_project import LiveProject
     from dbt_ripple.collector.event_store import EventStore
     from dbt_ripple.collector.guard import HttpLimits
@@ -132,12 +139,12 @@ def serve(
             # The cache belongs to the thread that answers.
             cache = opened.enter_context(kept_open(cache_dir, no_cache))
             seen = assets._replace(events=tuple(dict.fromkeys((events, *(assets.events or ())))))
-            return LiveProject(context, project_dir, target_path, seen, file, cache, threads)
+            return LiveProject(now, project_dir, target_path, seen, file, cache, threads)
 
         api.answers = api.run(open_project)
         return api.routes()
 
-    context = click.get_current_context()
+    now = setting()
 
     def ready(url: str) -> None:
         answer([f"listening on {url}/, storing events in {events}"])

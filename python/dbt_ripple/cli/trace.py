@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.cli.asset_options import (
-    AssetOptions,
-    open_assets,
-    open_dbt_or_assets,
-    with_asset_options,
-)
-from dbt_ripple.cli.complete_artifacts import complete, partial_option
+from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
-    open_joined,
     other_projects_option,
+    partial_option,
     project_options,
 )
-from dbt_ripple.cli.select_option import as_typed, chosen, selection_options
+from dbt_ripple.cli.select_option import selection_options
 from dbt_ripple.cli.shell_completion import node_names
-from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import answer
-from dbt_ripple.rendering.trace import TraceView, column_view, node_view, render
+from dbt_ripple.rendering.trace import render
+from dbt_ripple.session.assets import AssetOptions
 
 if TYPE_CHECKING:
-    from dbt_ripple.artifacts import Project
-    from dbt_ripple.artifacts.node_selection import Operators
     from dbt_ripple.graph.traversal import Direction
 
 
@@ -56,9 +48,7 @@ Examples:
     "--direction",
     "-d",
     type=click.Choice(["upstream", "downstream", "both"]),
-    default="downstream",
-    show_default=True,
-    help="Direction to follow.",
+    help="Direction to follow.  [default: downstream]",
 )
 @selection_options("Show only paths to what dbt selects by SPEC.")
 @click.option(
@@ -68,14 +58,15 @@ Examples:
 @with_asset_options
 @click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
 @format_option(
-    "tree", "text", "json", "mermaid", "markdown", help="Output format; text is the same as tree."
+    *("tree", "text", "json", "mermaid", "dot", "markdown"),
+    help="Output format; text is the same as tree.",
 )
 @partial_option
 @analysis_options
 @project_options
 def trace(
     node: str,
-    direction: Direction,
+    direction: Direction | None,
     depth: int | None,
     include_tests: bool,
     selected: tuple[str, ...],
@@ -100,77 +91,24 @@ def trace(
     depends on them. "may read" marks nodes that may read the column, but are not known to: exposures
     that list no columns, Python models, SQL that cannot be parsed.
     """
-    from dbt_ripple.artifacts.node_selection import named, named_in_any
+    from dbt_ripple.session.project import Project
 
     with open_cache(cache_dir, no_cache) as cache:
-        target = open_dbt_or_assets(project_dir, target_path, assets, cache, threads)
-        typed = as_typed(node, project_dir)
-        if others or _names_column(target.project, typed):  # of nodes dbt knows all without SQL
-            target = complete(target, cache, project_dir=project_dir, tests=include_tests)
-        project, whose = target.project, {}
-        joined = open_joined(target, others, cache, threads)
-        dbt_projects = joined.union if joined is not None else project
-        declared = open_assets(project_dir, assets, lambda: dbt_projects)
-        everything = declared.whole if declared is not None else dbt_projects
-        if joined is not None:
-            root, column, asked = named_in_any(project, everything, typed)
-            project, whose = everything, joined.project_of
-        else:
-            project = everything
-            root, column, asked = named(project, typed)
-        direction, depth = _way(asked, direction, depth)
-        wanted = chosen(project, selected, excluded, project_dir)
-        analysis = None
-        if column is not None and joined is not None:
-            analysis = joined.united(joined.analyses())
-        elif column is not None:
-            analysis = target.analysis(tests=include_tests)
-        if analysis is not None and declared is not None:
-            from dbt_ripple.graph.assets.asset_lineage import AssetLineage
-
-            analysis = AssetLineage(declared, analysis, cache).analysis
-    view: TraceView[Any]
-    if column is None or analysis is None:
-        view = node_view(
-            project=project,
-            root=root,
+        project = Project(
+            *(project_dir, target_path),
+            assets=assets,
+            others=others,
+            cache=cache,
+            threads=threads,
+            aloud=True,
+        )
+        traced = project.trace(
+            node,
             direction=direction,
             depth=depth,
-            include_tests=include_tests,
-            wanted=wanted,
-            whose=whose,
-        )
-    else:
-        view = column_view(
-            *(project, analysis, root, column, direction, depth, include_tests, wanted, whose)
+            tests=include_tests,
+            select=selected,
+            exclude=excluded,
         )
     width = terminal.width_of(sys.stdout)
-    answer(render(view, style, width), fit="cut" if style in ("tree", "text") else None)
-
-
-def _names_column(project: Project, typed: str) -> bool:
-    from dbt_ripple.artifacts.node_selection import named
-
-    try:
-        return named(project, typed)[1] is not None
-    except RippleError:  # it may be an asset
-        return "." in typed
-
-
-def _way(asked: Operators, direction: Direction, depth: int | None) -> tuple[Direction, int | None]:
-    """Which way to go, and how far: the operators beside the name say it, or else the options."""
-    depths = [steps for steps in (asked.up, asked.down) if steps is not None]
-    if not depths:
-        return direction, depth
-    context = click.get_current_context()
-    for option in ("direction", "depth"):
-        given = context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
-        if given and (option == "direction" or max(depths) >= 0):
-            raise click.UsageError(f"+ and --{option} both say how to go: give one of them")
-    if len(set(depths)) > 1:
-        raise click.UsageError("one depth for both ways: say +NODE+ and --depth")
-    if max(depths) >= 0:
-        depth = depths[0]
-    if len(depths) > 1:
-        return "both", depth
-    return "upstream" if asked.up is not None else "downstream", depth
+    answer(render(traced.view, style, width), fit="cut" if style in ("tree", "text") else None)

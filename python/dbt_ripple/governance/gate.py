@@ -42,6 +42,7 @@ from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_breaches
 from dbt_ripple.governance.tags import tag_breaches
+from dbt_ripple.governance.verdict import gate_reason, gate_recommendation
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.joined_projects import JoinedProjects
 from dbt_ripple.graph.lineage import Analysis
@@ -82,6 +83,8 @@ class GateReport(msgspec.Struct, kw_only=True):
 
     Attributes:
         blast_radius: how many assets break or may change.
+        reason: what decided, in one sentence.
+        recommendation: what to do next, in one sentence.
         findings: by rule in the order of the registry, then by node and column.
         affected: those assets and what only stands below them (severity info), nearest first.
         approved_by: who approved the reach; None where nobody did.
@@ -93,6 +96,8 @@ class GateReport(msgspec.Struct, kw_only=True):
     decision: Decision
     risk_level: RiskLevel
     blast_radius: int
+    reason: str
+    recommendation: str
     findings: list[Finding]
     affected: list[Affected]
     approved_by: str | None = None
@@ -106,6 +111,8 @@ class GateReport(msgspec.Struct, kw_only=True):
             "decision": self.decision,
             "risk_level": self.risk_level,
             "blast_radius": self.blast_radius,
+            "reason": self.reason,
+            "recommendation": self.recommendation,
             "findings": self.findings,
             "affected": self.affected,
             "removed": self.removed,
@@ -196,10 +203,18 @@ def gate_from(
         key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.reason.message)
     )
     reached = {asset.unique_id for asset in affected} | origins
+    decided = decision(findings)
+
+    def called(unique_id: str) -> str:
+        node = nodes.get(unique_id) or comparison.base.nodes.get(unique_id)
+        return node.display_name if node is not None else unique_id
+
     return GateReport(
-        decision=decision(findings),
+        decision=decided,
         risk_level=_risk(findings, risk_level(affected, comparison.head.having(nodes=nodes))),
         blast_radius=counted(affected),
+        reason=gate_reason(decided, findings, approved_by, called, affected),
+        recommendation=gate_recommendation(decided, findings),
         findings=findings,
         affected=affected,
         approved_by=approved_by,

@@ -49,6 +49,7 @@ from dbt_ripple.governance.other_projects import Elsewhere, reached_projects
 from dbt_ripple.governance.recommendations import listed, recommendation
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
+from dbt_ripple.governance.verdict import impact_reason
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.asset_nodes import ASSET, DATASET
@@ -88,6 +89,7 @@ class ImpactReport(msgspec.Struct, kw_only=True):
         risk_level: as `governance.affected_assets.risk_level`.
         affected_assets: nearest first; empty where nothing reads what would change. Those of severity
             info only stand below what breaks, and are not counted.
+        reason: why it is decided so, in one sentence.
         recommendation: what to do next, in one sentence.
         opaque: nodes downstream that could not be analysed, with the reason.
         broken_tests: the data tests that will not compile.
@@ -99,6 +101,7 @@ class ImpactReport(msgspec.Struct, kw_only=True):
     decision: Decision
     risk_level: RiskLevel
     affected_assets: list[Affected]
+    reason: str
     recommendation: str
     opaque: dict[str, Reason] = {}
     broken_tests: list[str] = []
@@ -115,6 +118,7 @@ class ImpactReport(msgspec.Struct, kw_only=True):
             "risk_level": self.risk_level,
             "affected_count": counted(self.affected_assets),
             "affected_assets": self.affected_assets,
+            "reason": self.reason,
             "recommendation": self.recommendation,
             "broken_tests": self.broken_tests,
             "affected_tests": self.tests,
@@ -200,6 +204,9 @@ def impact(
         decision=decision,
         risk_level=risk_level(affected, everything),
         affected_assets=affected,
+        reason=impact_reason(
+            affected, everything.nodes, broken_tests, promised, later=announced is not None
+        ),
         recommendation=advice,
         opaque={
             unique_id: node_analysis.reason or Code.NO_REASON_GIVEN()

@@ -125,6 +125,7 @@ class Cache:
         folder: where the file lies; made when missing. By default what :data:`FOLDER_VARIABLE`
             names, or else `user_folder`.
         limit: bytes of the file above which entries go.
+        any_thread: whether several threads use it, one at a time.
         warn: told, in one line, when the file is damaged or cannot be used.
 
     Example:
@@ -141,10 +142,12 @@ class Cache:
         folder: Path | None = None,
         *,
         limit: int = LIMIT,
+        any_thread: bool = False,
         warn: Callable[[str], None] | None = None,
     ) -> None:
         self.path = Path(FILE)
         self.limit = limit
+        self._any_thread = any_thread
         self._warn = warn
         self._new: dict[bytes, bytes] = {}
         self._new_size = 0
@@ -296,7 +299,12 @@ class Cache:
         """
         with contextlib.suppress(FileNotFoundError):
             self._inode = self.path.stat().st_ino
-        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        connection = sqlite3.connect(
+            self.path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=not self._any_thread,
+        )
         try:
             if _number(connection, "application_id") != _APPLICATION:
                 self._make(connection)

@@ -123,6 +123,7 @@ def _text(gate_answer: GateAnswer) -> Iterator[str]:
     report, head, base = gate_answer.report, gate_answer.shown, gate_answer.base
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  risk {report.risk_level}, reaches {reach(report.affected)}"
+    yield f"reason: {report.reason}"
     for finding in new_findings(report):
         level = styled(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
         yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.reason.message}"
@@ -135,6 +136,7 @@ def _text(gate_answer: GateAnswer) -> Iterator[str]:
     yield from affected_lines(report.affected)
     if report.opaque:
         yield f"not analysed: {', '.join(report.opaque)}"
+    yield f"recommendation: {report.recommendation}"
     if gate_answer.selection is not None:
         from dbt_ripple.rendering.selection import selection_lines
 

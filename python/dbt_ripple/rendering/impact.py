@@ -58,6 +58,7 @@ def impact_text(
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  {name}: {_described(changes)}"
     yield f"risk {report.risk_level}, {_affected(affected)}"
+    yield f"reason: {report.reason}"
     yield from _announced(report)
     yield from (f"  promised {promise.message}" for promise in report.promises)
     yield from affected_lines(affected, expressions=True)
@@ -85,7 +86,7 @@ def impact_markdown(
     affected = report.affected_assets
     yield f"### {report.decision}: {code(name)}, {prose(_described(changes))}"
     yield ""
-    yield f"Risk {report.risk_level}, {_affected(affected)}."
+    yield f"Risk {report.risk_level}, {_affected(affected)}. {prose(report.reason)}"
     for line in _announced(report):
         yield ""
         yield prose(f"{line}.")

@@ -127,6 +127,8 @@ class GateDocument(msgspec.Struct, kw_only=True):
 
     Attributes:
         blast_radius: how many assets break or may change.
+        reason: what decided, in one sentence made of the findings.
+        recommendation: what to do next, in one sentence.
         findings: by rule, then by node and column.
         affected: these, and those that only stand below them (severity info), nearest first.
         removed: unique_ids of what base has and head has not, except sources and tests, ordered by id.
@@ -137,6 +139,8 @@ class GateDocument(msgspec.Struct, kw_only=True):
     decision: Decision
     risk_level: RiskLevel
     blast_radius: int
+    reason: str
+    recommendation: str
     findings: list[Finding]
     affected: list[Affected]
     removed: list[str]
@@ -150,6 +154,7 @@ class ImpactDocument(msgspec.Struct, kw_only=True):
     Attributes:
         affected_count: how many assets would break or may change.
         affected_assets: these, and those that only stand below them (severity info), nearest first.
+        reason: why it is decided so, in one sentence.
         recommendation: what to do next, in one sentence.
         broken_tests: the data tests that will not compile.
         affected_tests: the other data tests, and the unit tests, that read something of the change.
@@ -161,6 +166,7 @@ class ImpactDocument(msgspec.Struct, kw_only=True):
     risk_level: RiskLevel
     affected_count: int
     affected_assets: list[Affected]
+    reason: str
     recommendation: str
     broken_tests: list[str]
     affected_tests: list[str]
@@ -281,7 +287,17 @@ DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
 
 def schema(command: str) -> dict[str, Any]:
     """The JSON Schema of what a command prints. No field is left out, and none is not listed."""
-    type_ = DOCUMENTS[command]
+    root = schema_of(DOCUMENTS[command])
+    return {
+        "$schema": DIALECT,
+        "$id": f"dbt-ripple/{command}.v{SCHEMA_VERSION}.json",
+        "title": f"dbt-ripple {command} --format json",
+        **root,
+    }
+
+
+def schema_of(type_: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON Schema of a type; a document begins with its version."""
     (components,), definitions = msgspec.json.schema_components(
         [type_], ref_template="#/$defs/{name}"
     )
@@ -293,14 +309,13 @@ def schema(command: str) -> dict[str, Any]:
         if name not in _REASON:
             _complete(definition, types[name])
     root = definitions.pop(components["$ref"].rpartition("/")[2])
+    is_document = issubclass(type_, tuple(DOCUMENTS.values()))
+    version = {"schema_version": {"const": SCHEMA_VERSION}} if is_document else {}
     return {
-        "$schema": DIALECT,
-        "$id": f"dbt-ripple/{command}.v{SCHEMA_VERSION}.json",
-        "title": f"dbt-ripple {command} --format json",
         "description": root["description"],
         "type": "object",
-        "properties": {"schema_version": {"const": SCHEMA_VERSION}, **root["properties"]},
-        "required": ["schema_version", *root["required"]],
+        "properties": {**version, **root["properties"]},
+        "required": [*version, *root["required"]],
         "additionalProperties": False,
         "$defs": definitions,
     }

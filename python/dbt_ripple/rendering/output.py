@@ -17,14 +17,20 @@ from dbt_ripple.secrets import scrub, scrubber
 
 
 def warn(message: str) -> None:
-    """Say something on stderr that does not stop the command; nothing with ``--quiet``."""
-    if not terminal.is_quiet():
+    """Say something on stderr that does not stop the command; nothing with ``--quiet``.
+
+    Under `terminal.heard_by` it is kept there in place of that.
+    """
+    notes = terminal.heard()
+    if notes is not None:
+        notes[escaping.line(scrub(message))] = None
+    elif not terminal.is_quiet():
         complain(message)
 
 
 def detail(message: str) -> None:
     """Say on stderr how an answer came about; only with ``--verbose``."""
-    if terminal.is_verbose():
+    if terminal.is_verbose() and terminal.heard() is None:
         warn(message)
 
 
@@ -119,11 +125,16 @@ SCHEMA_VERSION = 1
 """Of what ``--format json`` prints: raised where a field goes, or gets another name or meaning."""
 
 
-def as_document(value: Any) -> list[str]:
-    """What a command says, as its ``--format json`` prints it (`rendering.json_documents` has the types)."""
+def document(value: Any) -> dict[str, Any]:
+    """What a command says, as plain values (`rendering.json_documents` has the types)."""
     from dbt_ripple.rendering.json_values import plain
 
-    return as_json({"schema_version": SCHEMA_VERSION, **plain(value)})
+    return {"schema_version": SCHEMA_VERSION, **plain(value)}
+
+
+def as_document(value: Any) -> list[str]:
+    """The same, as ``--format json`` prints it."""
+    return as_json(document(value))
 
 
 def as_json(value: Any) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.changes.removed_columns import MissingNames, RemovedColumn
-from dbt_ripple.governance.rules import RULES
+from dbt_ripple.governance.verdict import TO_DO, deciding, in_few_words, to_do
 from dbt_ripple.rendering.diff import below, entries, name_of
 from dbt_ripple.rendering.escaping import code, in_one_line, prose, shown
 from dbt_ripple.rendering.gate import GateAnswer, known_findings, new_findings, reach, subject
@@ -41,60 +41,6 @@ _AT_MOST: Final = 500
 """Entries of one list that are looked at."""
 _WIDTH: Final = 240
 _NAME: Final = 120
-
-_COUNTED: Final = {
-    "column_removed": ("promised column", "removed"),
-    "column_renamed": ("promised column", "renamed"),
-    "column_retyped": ("promised column", "of another type"),
-    "column_redefined": ("promised column", "redefined"),
-    "contract_version_without_migration": ("contract version", "without a word on migration"),
-    "owner_missing": ("node", "without an owner"),
-    "owner_removed": ("node", "left without an owner"),
-    "tier1_key_untested": ("tier-1 key", "untested"),
-    "pii_untagged": ("untagged column", "with personal data"),
-    "pii_exposed": ("public column", "with personal data"),
-    "policy_changed": ("rule or exception", "changed"),
-    "pii_tag_removed": ("column", "no longer tagged as personal data"),
-    "unjudged_code": ("edit", "that is not judged in full"),
-    "lineage_broken": ("column", "whose lineage is not what a test asks"),
-    "reader_broken": ("reader", "broken"),
-    "syntax_error": ("query", "with a syntax error"),
-    "unread_sql": ("query", "that could not be read"),
-    "semantic_removed": ("semantic-layer element", "removed or renamed"),
-    "duplicate_introduced": ("column", "computed in two places"),
-    "canonical_bypassed": ("reader", "past what is canonical"),
-    "certified_reached": ("certified or tier-1 asset", "reached"),
-    "source_drift": ("source column", "not as declared"),
-}
-"""How findings of a rule are counted in the headline."""
-
-_CONTRACT: Final = (
-    "leave it as it was, or raise the contract version and say in `meta.migration` how to migrate"
-)
-_TO_DO: Final = {
-    "column_removed": _CONTRACT,
-    "column_renamed": _CONTRACT,
-    "column_retyped": _CONTRACT,
-    "column_redefined": _CONTRACT,
-    "contract_version_without_migration": "say in `meta.migration` how to migrate",
-    "owner_missing": "name an owner",
-    "owner_removed": "name an owner",
-    "tier1_key_untested": "test its key with `unique` and `not_null`",
-    "pii_untagged": "tag it with `meta.pii`, or declassify it with a reason",
-    "pii_exposed": "mask it, or take it out of what is public",
-    "policy_changed": "let who answers for the rules look at it",
-    "pii_tag_removed": "tag it again, or let who answers for personal data look at it",
-    "unjudged_code": "look at it by hand",
-    "lineage_broken": "compute it from what the test names, or change the test with who declared it",
-    "syntax_error": "mend the SQL (`dbt compile` passes, because it does not parse it)",
-    "unread_sql": "build it once: what it changes is only known roughly",
-    "semantic_removed": "ask who queries it from outside, dashboards among them",
-    "duplicate_introduced": "read the other model's column instead",
-    "canonical_bypassed": "read the canonical model instead",
-    "blast_radius": "look at what reads it",
-    "certified_reached": "look at what reads it",
-    "source_drift": "look at the source, and mend its declaration",
-}
 
 
 @dataclass
@@ -188,28 +134,12 @@ def why(gate_answer: GateAnswer) -> str:
     """What decided, in a few words: the findings of the gravest level, counted."""
     from dbt_ripple.changes.no_changes import nothing_changed
 
-    findings = new_findings(gate_answer.report)
-    grave = "block" if gate_answer.report.decision == "BLOCKED" else "warn"
-    rules = [finding.rule for finding in findings if finding.level == grave]
-    if rules:
-        # What breaks says the most.
-        order = dict.fromkeys(["reader_broken", *rules])
-        counted = [_counted(rule, rules.count(rule)) for rule in order if rule in rules]
-        more = f" and {count(len(counted) - 3, 'other rule')}" if len(counted) > 4 else ""
-        return ", ".join(counted[: 3 if more else 4]) + more
+    report = gate_answer.report
+    if counted := deciding(report.decision, new_findings(report)):
+        return counted
     if unchanged := nothing_changed(gate_answer.comparison):
         return prose(unchanged)
-    approver = gate_answer.report.approved_by
-    if approver and any(finding.level == "approved" for finding in findings):
-        return f"nothing breaks, and {prose(_cut(approver, _NAME))} approved what it reaches"
-    return "nothing breaks that is read or promised"
-
-
-def _counted(rule: str, number: int) -> str:
-    if rule == "blast_radius":
-        return "what was not edited may differ"
-    noun, is_ = _COUNTED.get(rule, (rule.replace("_", " "), ""))
-    return f"{count(number, noun)} {is_}".strip()
+    return in_few_words(report.findings, report.approved_by, lambda who: prose(_cut(who, _NAME)))
 
 
 # --- the parts -------------------------------------------------------------------------------------
@@ -224,7 +154,7 @@ def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
     yield _Part(
         *("What breaks", broken, lambda shown: _broken(shown, gate_answer, unfound), "reader"),
     )
-    todo = {_to_do(f): None for f in others if f.level != "approved" and f.rule in _TO_DO}
+    todo = {to_do(f): None for f in others if f.level != "approved" and f.rule in TO_DO}
     yield _Part(
         *(
             "What the rules say",
@@ -246,12 +176,6 @@ def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
     yield _Part("Not analysed, so they count as changed", unseen, _bullets, "node", folded=True)
     notes = [prose(_cut(note.message, 2 * _WIDTH)) for note in gate_answer.report.notes]
     yield _Part("What the answer had to assume", notes, _bullets, "note", folded=True)
-
-
-def _to_do(finding: Finding) -> str:
-    if finding.level == "block" and RULES[finding.rule].approval:
-        return "somebody has to approve it (`--approved-by`)"
-    return _TO_DO[finding.rule]
 
 
 def _bullets(entries: Sequence[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import click
@@ -122,6 +123,24 @@ def _is_terminal(stream: TextIO) -> bool:
         return False
 
 
+_HEARD: Final[ContextVar[dict[str, None] | None]] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def heard_by(notes: dict[str, None]) -> Iterator[None]:
+    """Add to notes, once each, what would be printed on stderr meanwhile in this thread; nothing is drawn."""
+    before = _HEARD.set(notes)
+    try:
+        yield
+    finally:
+        _HEARD.reset(before)
+
+
+def heard() -> dict[str, None] | None:
+    """What takes the place of stderr; None where nothing does."""
+    return _HEARD.get()
+
+
 # --- progress --------------------------------------------------------------------------------------
 
 
@@ -138,6 +157,9 @@ def progress(step: str) -> Iterator[Callable[[str], None]]:
     Yields:
         How the step is called from then on.
     """
+    if heard() is not None:
+        yield _nothing
+        return
     if _screen.line is None:
         if _screen.quiet or not _is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
             yield _nothing

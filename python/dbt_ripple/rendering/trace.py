@@ -1,9 +1,9 @@
-"""What is upstream and downstream, as a tree, Markdown, Mermaid and JSON."""
+"""What is upstream and downstream, as a tree, Markdown, Mermaid, Graphviz and JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import click
@@ -328,6 +328,8 @@ def render(view: TraceView[Any], style: str, width: int | None = None) -> list[s
         return as_document(view.document)
     if style == "mermaid":
         return list(_mermaid(view))
+    if style == "dot":
+        return list(_dot(view))
     return list(_markdown(view) if style == "markdown" else _tree(view, width))
 
 
@@ -465,3 +467,42 @@ def _mermaid(view: TraceView[Any]) -> Iterator[str]:
 
 
 _SHAPES = {"TABLE": ("[(", ")]"), "DBT_MODEL": ("[", "]")}
+
+
+def _dot(view: TraceView[Any]) -> Iterator[str]:
+    """A graph for Graphviz, whatever characters the names have."""
+    ids = {vertex: f"n{number}" for number, vertex in enumerate(view.trace.depths)}
+    yield "digraph lineage {"
+    yield "  rankdir=LR; node [shape=box];"
+    for vertex, own in ids.items():
+        label = view.label(vertex)
+        thick = ", penwidth=3" if vertex == view.trace.root else ""
+        yield f"  {own} [label={_quoted(f'{label.kind}{chr(10)}{label.name}')}{thick}];"
+    for parent, child in view.trace.edges:
+        kinds = view.kinds(parent, child)
+        dashed = kinds and all(k.startswith("INDIRECT") or k == MAY_READ for k in kinds)
+        style = [f"label={_quoted(chr(10).join(kinds))}"] if kinds else []
+        style += ["style=dashed"] if dashed else []
+        attributes = f" [{', '.join(style)}]" if style else ""
+        yield f"  {ids[parent]} -> {ids[child]}{attributes};"
+    yield "}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def nearest(view: TraceView[V], number: int) -> TraceView[V]:
+    """The part of a trace with so many of its vertices, those nearest to the root."""
+    kept = set(list(view.trace.depths)[:number])
+    trace = view.trace
+    part = replace(
+        trace,
+        upstream={v: d for v, d in trace.upstream.items() if v in kept},
+        downstream={v: d for v, d in trace.downstream.items() if v in kept},
+        edges=[
+            (parent, child) for parent, child in trace.edges if parent in kept and child in kept
+        ],
+    )
+    return replace(view, trace=part)

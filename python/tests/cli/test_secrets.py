@@ -12,10 +12,10 @@ import pytest
 from hand_made import macro, node, project
 
 from dbt_ripple import secrets
-from dbt_ripple.cli.options import learn_secrets_of
 from dbt_ripple.pages.checksummed_folder import seal, verify
 from dbt_ripple.rendering.output import answer, complain
 from dbt_ripple.secrets import scrub, scrub_bytes, scrub_value
+from dbt_ripple.session.open_artifacts import learn_secrets_of
 
 
 @pytest.fixture(autouse=True)

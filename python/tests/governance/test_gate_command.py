@@ -50,6 +50,8 @@ def test_json_has_the_shape_of_the_contract(project: Path, command: Command) -> 
         "decision",
         "risk_level",
         "blast_radius",
+        "reason",
+        "recommendation",
         "findings",
         "affected",
         "removed",

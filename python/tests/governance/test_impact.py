@@ -53,7 +53,8 @@ def test_the_worked_day(twin: Path, command: Command) -> None:
     assert code == 1
     assert list(report) == [
         "schema_version",
-        *("decision", "risk_level", "affected_count", "affected_assets", "recommendation"),
+        *("decision", "risk_level", "affected_count", "affected_assets"),
+        *("reason", "recommendation"),
         *("broken_tests", "affected_tests", "broken_promises", "broken_promises_coded"),
     ]
     assert (report["decision"], report["risk_level"]) == ("BLOCKED", "high")
@@ -68,6 +69,10 @@ def test_the_worked_day(twin: Path, command: Command) -> None:
         "exposure.twin.daily_revenue_report",
     ]
     assert "total_amount beside order_total" in report["recommendation"]
+    assert report["reason"] == (
+        "stg_orders, fct_orders and daily_revenue_report would break (what reads order_total and "
+        "legacy_discount_code); customer_ltv_model may differ."
+    )
 
 
 def test_text_and_markdown(twin: Path, command: Command) -> None:
@@ -75,7 +80,7 @@ def test_text_and_markdown(twin: Path, command: Command) -> None:
     code, out, _ = command(*arguments)
     assert code == 1
     assert out.startswith(
-        "BLOCKED  raw_orders: order_total dropped\nrisk high, 4 assets affected\n"
+        "BLOCKED  raw_orders: order_total dropped\nrisk high, 4 assets affected\nreason: "
     )
     assert "to tell: Data Science, Finance Analytics, data-platform@twin.example\n" in out
     code, out, _ = command(*arguments, "--format", "markdown")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from dbt_here import run_dbt
+from stories_project import compiled
 from twin_project import Command
 
 REPOSITORY = Path(__file__).parents[3]
-STORIES = REPOSITORY / "integration_tests" / "stories"
 PAGE = REPOSITORY / "docs" / "incident-stories.md"
 SHOWN = re.findall(r"```console\n\$ dbt-ripple ([^\n]*)\n(.*?)```", PAGE.read_text(), re.S)
 
@@ -20,16 +18,7 @@ SHOWN = re.findall(r"```console\n\$ dbt-ripple ([^\n]*)\n(.*?)```", PAGE.read_te
 def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project, compiled; `last-good` is as it was before customers_clean was edited."""
     pytest.importorskip("dbt.adapters.duckdb")
-    folder = tmp_path_factory.mktemp("stories") / "stories"
-    shutil.copytree(STORIES, folder, ignore=shutil.ignore_patterns("target", "logs"))
-    for target in ("last-good", "edited"):
-        if target == "edited":
-            shutil.copy(folder / "edits" / "customers_clean.sql", folder / "models")
-        compiled, output = run_dbt(folder, "compile", "--target-path", target)
-        assert compiled, output
-        for result in (STORIES / "results").iterdir():
-            shutil.copy(result, folder / target)
-    return folder
+    return compiled(tmp_path_factory.mktemp("stories"))
 
 
 def lasting(text: str) -> str:

@@ -13,26 +13,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, with_asset_options
-from dbt_ripple.cli.assets_of_both_sides import with_declared
-from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.options import learn_secrets_of, open_target, written_by_hooks
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, detail, warn
+from dbt_ripple.session.assets import DEFAULT, AssetOptions
+from dbt_ripple.session.assets_of_both_sides import with_declared
+from dbt_ripple.session.open_artifacts import learn_secrets_of, open_target, written_by_hooks
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.changes import Comparison
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target_folder import TargetFolder
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _MAKE_BASE = (
     "keep what `dbt build` leaves in target/ when the deployed commit is built, and give it by "
@@ -41,61 +36,6 @@ _MAKE_BASE = (
 _MAKE_HEAD = "run `dbt docs generate` (or `dbt compile`) on the whole project"
 _SLACK = 2.0
 """Seconds a file may be newer than the manifest: file systems round, and dbt takes its time."""
-
-
-def state_option(command: _Command) -> _Command:
-    """Add ``--state``, which means what it means to dbt."""
-    return click.option(
-        "--state",
-        envvar="DBT_STATE",
-        show_envvar=True,
-        type=click.Path(path_type=Path),
-        help="Folder with the artifacts of base, for example those of production.",
-    )(command)
-
-
-def sides_options(command: _Command, *, state_with_base_ref: str = "") -> _Command:
-    """Add what names the two sides, for `open_sides`; `DbtOptions.taken` takes dbt's of them.
-
-    Args:
-        command: the command.
-        state_with_base_ref: what the help says of ``--state`` beside ``--base-ref``.
-    """
-    base_ref = click.option(
-        "--base-ref",
-        metavar="REF",
-        help="Compile base from this commit and head from the working copy; no artifacts are needed."
-        + state_with_base_ref,
-    )
-    no_deps = click.option(
-        "--no-deps",
-        is_flag=True,
-        help="With --base-ref: stop, instead of running `dbt deps`, where base has other packages.",
-    )
-    return state_option(base_ref(no_deps(with_asset_options(connection_options(command)))))
-
-
-def sides_of_run_options(command: _Command) -> _Command:
-    """The same for a command that can run dbt, which defers to ``--state``."""
-    return sides_options(
-        command,
-        state_with_base_ref=" Whatever dbt then runs defers to --state, if that is given, too.",
-    )
-
-
-def facts_options(command: _Command) -> _Command:
-    """Add ``--facts`` and ``--assume-passed``: whether base's passed tests prove others."""
-    passed = click.option(
-        "--assume-passed",
-        is_flag=True,
-        help="Count all of base's tests as passed, whatever run_results.json says.",
-    )
-    return click.option(
-        "--facts/--no-facts",
-        default=True,
-        help="Leave out tests that base's passed tests prove cannot fail (the default), and tests "
-        "below a model that cannot be built.",
-    )(passed(command))
 
 
 @contextmanager
@@ -138,7 +78,7 @@ def open_sides(
             _compile_rest, project_dir, options, state, cache, or_count=or_count
         )
         with temporary_folder() as temporary:
-            parse_anew = partial(_parsed_anew, project_dir, options, cache, temporary)
+            parse_anew = partial(parsed_anew, project_dir, options, cache, temporary)
             base, head = load_sides(
                 project_dir, target_path, state, cache, threads, compile_others, parse_anew
             )
@@ -245,7 +185,7 @@ def _compile_rest(
             ) from error
 
 
-def _parsed_anew(
+def parsed_anew(
     project_dir: Path, options: DbtOptions, cache: Cache | None, folder: Path, target: Path
 ) -> Path:
     """A folder with the project's artifacts as its files are now, parsed and not compiled.
@@ -272,7 +212,7 @@ def _complete(
     compile_others: Callable[[Project, Project], Project | None] | None,
 ) -> TargetFolder | None:
     """Head with base's compiled SQL where it is proved to be head's, too; None if it is nowhere."""
-    from dbt_ripple.cli.complete_artifacts import take_over
+    from dbt_ripple.session.complete_artifacts import take_over
 
     taken = take_over(base.project, head.project, "base")
     project = taken.head

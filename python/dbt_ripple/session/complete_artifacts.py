@@ -14,16 +14,15 @@ is named instead.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-import click
-
-from dbt_ripple.cli.options import open_target
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, detail, warn
+from dbt_ripple.session.open_artifacts import open_target
+from dbt_ripple.session.setting import setting
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
@@ -32,30 +31,13 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target_folder import TargetFolder
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_PARTIAL: Final = "dbt_ripple.partial"
 _BUILT: Final = ("model", "snapshot")
-
-
-def partial_option(command: _Command) -> _Command:
-    """Add ``--partial``, which `open_complete` asks for."""
-
-    def note(context: click.Context, _option: click.Parameter, value: bool) -> None:
-        context.meta[_PARTIAL] = value
-
-    return click.option(
-        "--partial",
-        is_flag=True,
-        expose_value=False,
-        callback=note,
-        help="Answer although some models are not compiled and cannot be here: they may read anything.",
-    )(command)
 
 
 def open_complete(
     folder: Path, cache: Cache | None, threads: int | None, **how: Any
 ) -> TargetFolder:
-    """`options.open_target`, and `complete`, whose other arguments these are."""
+    """`open_artifacts.open_target`, and `complete`, whose other arguments these are."""
     return complete(open_target(folder, cache, threads), cache, **how)
 
 
@@ -118,7 +100,7 @@ def complete(
         )
         what = f"{count(len(left), 'node')} of a project of {count(all_, 'model')} not compiled ({names}){here}"
         where = str(target.folder / "manifest.json")
-        if not click.get_current_context().meta.get(_PARTIAL):
+        if not setting().partial:
             check_compiled(project)
             raise RippleError(
                 f"{what}: what they read is not known",

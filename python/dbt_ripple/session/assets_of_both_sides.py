@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts.assets_file import parse_assets, read_assets
 from dbt_ripple.artifacts.assets_path import FILE, assets_files
-from dbt_ripple.cli.asset_options import AssetOptions, collected_assets_for
 from dbt_ripple.graph.git_history import content_at
 from dbt_ripple.rendering.output import warn
+from dbt_ripple.session.assets import AssetOptions, collected_assets_for
 
 if TYPE_CHECKING:
     from dbt_ripple.changes import Comparison

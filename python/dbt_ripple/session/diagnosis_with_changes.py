@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import AssetOptions, open_assets
-from dbt_ripple.cli.complete_artifacts import open_complete
-from dbt_ripple.cli.options import open_joined, open_target
-from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.errors import RippleError
+from dbt_ripple.session.assets import AssetOptions, open_assets
+from dbt_ripple.session.complete_artifacts import open_complete
+from dbt_ripple.session.open_artifacts import open_joined, open_target
+from dbt_ripple.session.typed_names import as_typed
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
@@ -67,11 +67,11 @@ def diagnose_with_changes(
     """
     from dbt_ripple.artifacts.node_selection import named, named_in_any
     from dbt_ripple.changes import compare
-    from dbt_ripple.cli.base_and_head import state_folder
     from dbt_ripple.governance.diagnose import diagnosis
     from dbt_ripple.governance.incident import Past
     from dbt_ripple.graph.traversal import column_graph
     from dbt_ripple.rendering.trace import column_of, expressions_of
+    from dbt_ripple.session.base_and_head import state_folder
 
     past = [state_folder(project_dir, folder) for folder in states]
     target = open_complete(

@@ -1,0 +1,191 @@
+"""What tools are asked with: one type a tool, of which its input schema is made. The same word means the same in all."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Name = Annotated[
+    str,
+    Meta(
+        description="A node as people write it: fct_orders, raw.orders, dim_customers.v2, exposure:kpis, table:orders, "
+        "airflow:load_orders, a unique_id or a file; a column follows after a dot: fct_orders.amount.",
+        min_length=1,
+    ),
+]
+Cursor = Annotated[
+    str | None,
+    Meta(
+        description="`cursor` of the answer before, for its next part; the other arguments stay the same."
+    ),
+]
+Base = Annotated[
+    str,
+    Meta(
+        description="What this project is compared with: a folder with the artifacts of base, or a commit of git that "
+        "dbt compiles here (origin/main). Empty: what the server was started with."
+    ),
+]
+
+
+class Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of a tool."""
+
+    cursor: Cursor = None
+
+
+class Search(Arguments, kw_only=True):
+    """Find nodes and columns by words of their names, columns, tags, owners, paths and descriptions."""
+
+    text: Annotated[
+        str, Meta(description="Words, or parts of names; all have to be found.", min_length=1)
+    ]
+
+
+class Node(Arguments, kw_only=True):
+    """One node with all its columns: types, descriptions, SQL, what each comes from and how many read it; owner, contract, tests, last run."""
+
+    name: Name
+
+
+class Trace(Arguments, kw_only=True):
+    """What a node or a column comes from, or what comes of it; also as a diagram."""
+
+    name: Name
+    direction: Literal["upstream", "downstream", "both"] = "downstream"
+    depth: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Number of steps; null for all.")
+    ] = None
+    tests: Annotated[bool, Meta(description="Whether tests and hooks are there, too.")] = False
+    format: Annotated[
+        Literal["json", "mermaid", "dot", "openlineage"],
+        Meta(
+            description="json: nodes and edges; mermaid and dot: a diagram as text; openlineage: events."
+        ),
+    ] = "json"
+
+
+class Impact(Arguments, kw_only=True):
+    """Who would break if columns of a node were renamed, dropped, retyped or added, or the node went. Nothing has to be written yet."""
+
+    name: Name
+    rename: Annotated[dict[str, str], Meta(description="New names by columns.")] = {}
+    drop: Annotated[list[str], Meta(description="Columns that go.")] = []
+    retype: Annotated[dict[str, str], Meta(description="New types by columns.")] = {}
+    add: Annotated[dict[str, str], Meta(description="Types by new columns.")] = {}
+    required: Annotated[
+        list[str], Meta(description="New columns that have a value in each row.")
+    ] = []
+    deprecate: Annotated[
+        bool | str, Meta(description="Announce that the node goes; a day (YYYY-MM-DD) says when.")
+    ] = False
+    remove: Annotated[bool, Meta(description="The node goes.")] = False
+
+
+class SelectTests(Arguments, kw_only=True):
+    """The tests that the change from base to this project can break, and the models to build for them."""
+
+    base: Base = ""
+    critical: Annotated[
+        str | None,
+        Meta(
+            description="Add all tests of nodes of this tier below the change; null: as ripple.yml says."
+        ),
+    ] = None
+
+
+class Explain(Arguments, kw_only=True):
+    """Why a test is selected, or a node or a column differs from base, or why not: the way of the change, with the SQL before and after."""
+
+    name: Annotated[
+        str, Meta(description="A test, a node, or a column after its node and a dot.", min_length=1)
+    ]
+    base: Base = ""
+
+
+class Gate(Arguments, kw_only=True):
+    """May the change from base to this project be merged? By the rules on contracts, owners, personal data and broken readers."""
+
+    base: Base = ""
+
+
+class Diagnose(Arguments, kw_only=True):
+    """A number looks wrong: all that it is computed from, with last runs, freshness, failed tests, owners, and what changed."""
+
+    name: Name
+    since: Annotated[
+        list[str], Meta(description="Folders with artifacts of when the number was right.")
+    ] = []
+
+
+class CheckSql(Arguments, kw_only=True):
+    """What an edit of a model that is not saved yet would change and break. Nothing is written; dbt compiles a copy."""
+
+    name: Name
+    sql: Annotated[
+        str, Meta(description="The whole text of the model's file, with its Jinja.", min_length=1)
+    ]
+
+
+class Flow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Data flows from one asset, or node of dbt, to another.
+
+    Attributes:
+        source: what is read: table:orders, api:crm, or a node of dbt.
+        target: what is written: model:churn, dashboard:kpis, or a source of dbt.
+        transformation: what happens on the way, in a sentence.
+        columns: the columns of the source that are read, where they are known: ``customer_id``, or with the target's
+            name for it ``customer_id:id``.
+    """
+
+    source: str
+    target: str
+    transformation: str = ""
+    columns: list[str] = []
+
+
+class Pipeline(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Assets each of which reads the one before it.
+
+    Attributes:
+        name: tags all of them.
+        steps: at least two, in order.
+        transformations: what happens on each hop, in order; one fewer than steps.
+        schedule: when it runs.
+        owner: a name or an address.
+    """
+
+    name: str
+    steps: list[str]
+    transformations: list[str] = []
+    schedule: str | None = None
+    owner: str | None = None
+
+
+class CapturedSql(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A job by its SQL, whose columns are followed.
+
+    Attributes:
+        sql: one or more statements.
+        id: of the job; by default job: and the name of what it writes.
+        dialect: of the SQL; by default the project's.
+        transformation: what it does, in a sentence.
+    """
+
+    sql: str
+    id: str | None = None
+    dialect: str | None = None
+    transformation: str | None = None
+
+
+class Register(Arguments, kw_only=True):
+    """Write flows, pipelines and jobs outside of dbt into ripple_assets.yml. What is there already stays; a name that matches nothing is refused."""
+
+    flows: list[Flow] = []
+    pipelines: list[Pipeline] = []
+    sql: Annotated[list[CapturedSql], Meta(description="Jobs by their SQL.")] = []
+    dry_run: Annotated[bool, Meta(description="Say what would be written, and write nothing.")] = (
+        False
+    )
