@@ -27,7 +27,8 @@ and after a change of what is written to Spark or read of events.
 
 Airflow, PostgreSQL, Kafka and openlineage-spark run on this machine, in environments of their own below `.cache/producers`,
 which the tests make. PostgreSQL's server (`apt-get install postgresql-15`), Maven and Java have to be there; without them
-a test is skipped, and says so.
+a test is skipped, and says so. Marquez is compiled by Maven from the source that `MARQUEZ_SOURCE` names (a clone of its tag 0.51.1): no
+registry has its server.
 """
 
 

@@ -36,6 +36,7 @@ class Served:
     Args:
         store: its folder.
         arguments: further ones of the command line.
+        command: that listens.
         before: what is put before the command, as `unshare --mount`.
         code: Python that runs in the process first.
     """
@@ -48,12 +49,13 @@ class Served:
         code: str = "",
         preexec: Callable[[], None] | None = None,
         environment: Mapping[str, str] | None = None,
+        command: Sequence[str] = ("collect", "--serve"),
     ) -> None:
         self.store = store
         program = f"{code}\nfrom dbt_ripple.cli import main\nmain()"
         self.process = subprocess.Popen(
             [
-                *(*before, sys.executable, "-c", program, "collect", "--serve"),
+                *(*before, sys.executable, "-c", program, *command),
                 *("--port", "0", "--store", str(store), *arguments),
             ],
             stdout=subprocess.PIPE,
@@ -65,7 +67,7 @@ class Served:
         assert self.process.stdout
         self.first_line = self.process.stdout.readline()
         listening = re.match(
-            r"listening on (http://127\.0\.0\.1:(\d+))/api/v1/lineage, ", self.first_line
+            r"listening on (http://127\.0\.0\.1:(\d+))/(?:api/v1/lineage)?, ", self.first_line
         )
         if not listening:
             self.process.terminate()

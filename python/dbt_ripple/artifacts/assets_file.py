@@ -63,6 +63,9 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
 COLLECTED: Final = "collected events of "
 """What the place of an asset begins with that no file declares."""
 
+WHOLE: Final = "*"
+"""As a source of a `ColumnFlow` all columns and rows of what is read; as a target all of what is written."""
+
 _ID: Final = re.compile(r"([A-Za-z][\w-]*):([^\s:+@,'\"]+)")
 _AT: Final = re.compile(r"\$((?:\.\w+|\[(?:\d+|\.\.\.)\])*)")
 

@@ -48,6 +48,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "capture": "What a job's SQL reads and writes; written into ripple_assets.yml.",
         "prune": "Retire declared assets that nothing has reported for some days.",
         "collect": "Take in OpenLineage events of other programs: from files, over HTTP or from Kafka.",
+        "serve": "Lineage over HTTP: a REST API, the collector and the explorer in one process.",
         "emit": "Send runs and lineage as OpenLineage events to a catalogue.",
         "datahub": "Send lineage, schemas, owners, tags and test results to DataHub.",
     },

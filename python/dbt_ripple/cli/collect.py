@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -14,6 +15,7 @@ from dbt_ripple.cli.options import read_token
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, complain, count, warn
+from dbt_ripple.session.assets import STORE
 
 if TYPE_CHECKING:
     from dbt_ripple.collector.event_store import EventStore
@@ -21,9 +23,24 @@ if TYPE_CHECKING:
     from dbt_ripple.collector.intake import Limits
     from dbt_ripple.collector.metrics import Served
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 EXIT_REFUSED = 1
 _MOST_REFUSALS = 20
+TOKEN: Final = "DBT_RIPPLE_COLLECT_TOKEN"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def store_option(default: str | None) -> Callable[[_Command], _Command]:
+    """Add ``--store``: the folder of events; without a default that beside the project."""
+    return click.option(
+        "--store",
+        default=default,
+        show_default=default or f"{STORE} beside the project",
+        envvar="DBT_RIPPLE_EVENTS",
+        show_envvar=True,
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Folder that events are kept in.",
+    )
 
 
 @click.command(
@@ -59,15 +76,7 @@ Examples:
     help="Settings of Kafka's consumer, name=value a line (security.protocol, group.id, ...).",
 )
 @click.option("--until-end", is_flag=True, help="Stop at the end that the Kafka topic has now.")
-@click.option(
-    "--store",
-    default="openlineage_events",
-    show_default=True,
-    envvar="DBT_RIPPLE_EVENTS",
-    show_envvar=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder that events are kept in.",
-)
+@store_option(STORE)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -173,16 +182,11 @@ def collect(
         with EventStore(store, warn) as opened:
             return _collect_files(files, opened, limits)
 
-    from dbt_ripple.collector.app import HttpLimits
+    from dbt_ripple.collector.guard import HttpLimits
     from dbt_ripple.collector.serve import serve
 
-    token = read_token(token_file, "DBT_RIPPLE_COLLECT_TOKEN")
-    if token is None and host not in _LOOPBACK:
-        raise RippleError(
-            "whoever reaches this address could post events, because no token is asked for",
-            f"--host {host}",
-            "give --token-file or set DBT_RIPPLE_COLLECT_TOKEN",
-        )
+    token = read_token(token_file, TOKEN)
+    may_listen(host, token, TOKEN)
     http_limits = HttpLimits(rate, max_requests, timeout)
 
     def ready(url: str) -> None:
@@ -296,3 +300,17 @@ def _summary(collected: Collected, store: EventStore) -> str:
         f"{count(collected.new, 'event')} in {store.folder}; {collected.duplicates:,} {was} there"
         f" before, {collected.refused:,} refused"
     )
+
+
+def may_listen(host: str, token: str | None, variable: str) -> None:
+    """Refuse an address that others reach, where no token is asked for.
+
+    Raises:
+        RippleError: it is one; the variable that may have the token is named.
+    """
+    if token is None and host not in _LOOPBACK:
+        raise RippleError(
+            "whoever reaches this address could post events, because no token is asked for",
+            f"--host {host}",
+            f"give --token-file or set {variable}",
+        )

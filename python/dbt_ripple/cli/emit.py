@@ -66,6 +66,12 @@ Examples:
     "model, seed, snapshot and exposure.",
 )
 @click.option(
+    "--marquez-names",
+    is_flag=True,
+    help="With --static, name the jobs of dbt as Marquez names those of its runs, below the run's own: "
+    "dbt-run-PROJECT.model.PROJECT.NAME. Without it, Marquez has two jobs of a model.",
+)
+@click.option(
     "--output",
     metavar="FILE",
     help="Write the events to FILE, one a line, in place of sending them; - is stdout.",
@@ -98,6 +104,7 @@ Examples:
 @project_options
 def emit(
     static: bool,
+    marquez_names: bool,
     output: str | None,
     namespace: str | None,
     own_namespace: str | None,
@@ -124,6 +131,8 @@ def emit(
     """
     require_extra("openlineage")
     _check_command(follow, static, command)
+    if marquez_names and not static:
+        raise click.UsageError("--marquez-names is of --static: give that, too")
     disabled = output is None and is_disabled()
     if disabled:
         warn("OPENLINEAGE_DISABLED is true: nothing is sent")
@@ -146,7 +155,11 @@ def emit(
             sent, code = run_and_send(command, folder, settings, sender, cache, threads)
         else:
             target = open_target(folder, cache, threads)
-            of_project = static_of(target, settings, assets, cache) if static else None
+            of_project = (
+                static_of(target, settings, assets, cache, marquez_names=marquez_names)
+                if static
+                else None
+            )
             sent = send_all(
                 events_of(target, settings) if of_project is None else of_project, sender
             )
@@ -244,7 +257,6 @@ class EventSettings:
             analysis,
             invocation,
             namespace=job_namespace(self.namespace),
-            job_name=os.environ.get("OPENLINEAGE_DBT_JOB_NAME") or None,
             parent=parent_in(os.environ),
             nominal=(self.nominal, None) if self.nominal else None,
         )
@@ -264,6 +276,8 @@ def static_of(
     settings: EventSettings,
     assets: AssetOptions = DEFAULT,
     cache: Cache | None = None,
+    *,
+    marquez_names: bool = False,
 ) -> list[Event]:
     """The events of a project without runs, its declared assets included.
 
@@ -272,6 +286,7 @@ def static_of(
     """
     from dbt_ripple.openlineage.facets import ProjectFacets
     from dbt_ripple.openlineage.invocation import job_namespace
+    from dbt_ripple.openlineage.run_events import invocation_job
     from dbt_ripple.openlineage.static_events import static_events
 
     project = target.project
@@ -287,7 +302,8 @@ def static_of(
     facets = ProjectFacets(project, analysis, names, settings.project_dir)
     lineage = lineage_of(project, analysis, project.nodes)
     namespace = job_namespace(settings.namespace)
-    return [*static_events(facets, lineage, namespace=namespace, at=at)]
+    below = invocation_job(project) if marquez_names else ""
+    return [*static_events(facets, lineage, namespace=namespace, at=at, below=below)]
 
 
 def events_of(

@@ -77,7 +77,7 @@ def explorer(
             folder = artifacts_folder(project_dir, target_path)
             target = open_complete(folder, cache, threads, project_dir=project_dir)
             declared = open_assets(project_dir, assets, lambda: target.project)
-            document = _described(target, declared, cache)
+            document = described(target, declared, cache)
         else:
             options = DbtOptions.taken({**dbt_arguments, "threads": threads})
             with open_sides(
@@ -101,7 +101,7 @@ def explorer(
     answer([f"{output}: {count(len(document.nodes), 'node')}, {size:.1f} MB"])
 
 
-def _described(
+def described(
     target: TargetFolder,
     declared: DeclaredGraph | None,
     cache: Cache | None,
@@ -136,9 +136,9 @@ def _compared(
         selection.assets = read_by_change(
             with_assets_of_both_sides(comparison, base, head, cache), None
         )
-    document = _described(head, declared, cache, (base.project,))
+    document = described(head, declared, cache, (base.project,))
     difference = compared(
         *(comparison, diff(comparison), selection, document, named),
-        lambda: _described(base, None, cache),
+        lambda: described(base, None, cache),
     )
     return document, difference

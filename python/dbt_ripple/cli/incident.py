@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -26,25 +25,24 @@ from dbt_ripple.cli.send_incident import destination, send
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
+from dbt_ripple.rendering.durations import timedelta_of
 from dbt_ripple.rendering.output import answer, as_document, as_json, warn
 from dbt_ripple.secrets import scrub, scrub_value
 from dbt_ripple.session.assets import AssetOptions
-from dbt_ripple.session.diagnosis_with_changes import diagnose_with_changes
+from dbt_ripple.session.diagnosis_with_changes import DiagnosisWithChanges, diagnose_with_changes
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.governance.incident_document import Incident
 
 SERVICES: Final = ("slack", "pagerduty", "webhook")
-_SINCE: Final = re.compile(r"(\d{1,6})\s*([mhd])", re.IGNORECASE)
 
 
 def _since(context: click.Context, parameter: click.Parameter, value: str) -> timedelta:
-    match = _SINCE.fullmatch(value.strip())
-    if match is None:
+    since = timedelta_of(value)
+    if since is None:
         raise click.BadParameter("say it as 90m, 24h or 7d")
-    unit = {"m": "minutes", "h": "hours", "d": "days"}[match[2].lower()]
-    return timedelta(**{unit: int(match[1])})
+    return since
 
 
 @click.command(
@@ -131,9 +129,6 @@ def incident(
     No value of a row is printed or sent. With --send, exit code 0 means that the service took it, 2 that
     it did not.
     """
-    from dbt_ripple.governance.incident import incident as put_together
-    from dbt_ripple.rendering.selection import dbt_words
-
     to = destination(service) if service else None
     options = DbtOptions.taken(dbt_arguments)
     with open_cache(cache_dir, no_cache) as cache:
@@ -163,20 +158,7 @@ def incident(
                 since=since,
                 opened_at=last.completed_at if last is not None else None,
             )
-        document = put_together(
-            asked.project,
-            asked.analysis,
-            asked.root,
-            asked.diagnosis,
-            lambda unique_ids: dbt_words(unique_ids, asked.own),
-            own=asked.own,
-            past=asked.past,
-            tables=from_tables,
-            since=since,
-            messages=messages,
-            project_of=asked.whose,
-            commit_of=_commit_of(asked.own, project_dir),
-        )
+        document = _document(asked, since, project_dir, from_tables, messages=messages)
     look = f"dbt-ripple incident {node} --format json"
     if html is not None:
         _write_page(document, html)
@@ -193,6 +175,49 @@ def incident(
         answer(as_document(document))
     else:
         answer(as_json(_body(document, style, asked.own, look)))
+
+
+def _document(
+    asked: DiagnosisWithChanges,
+    since: timedelta,
+    project_dir: Path,
+    tables: Any = None,
+    *,
+    messages: bool = False,
+) -> Incident:
+    from dbt_ripple.governance.incident import incident as put_together
+    from dbt_ripple.rendering.selection import dbt_words
+
+    return put_together(
+        asked.project,
+        asked.analysis,
+        asked.root,
+        asked.diagnosis,
+        lambda unique_ids: dbt_words(unique_ids, asked.own),
+        own=asked.own,
+        past=asked.past,
+        tables=tables,
+        since=since,
+        messages=messages,
+        project_of=asked.whose,
+        commit_of=_commit_of(asked.own, project_dir),
+    )
+
+
+def slack_answer(node: str, since: timedelta, **how: Any) -> dict[str, Any]:
+    """The incident of a test, node or column as Slack's blocks: what ``--format slack`` prints.
+
+    Args:
+        node: what is asked about.
+        since: how long ago a change is still recent.
+        how: further arguments of `diagnose_with_changes`.
+
+    Raises:
+        RippleError: as `diagnose_with_changes`.
+    """
+    asked = diagnose_with_changes(node=node, states=(), others=(), **how)
+    document = scrub_value(_document(asked, since, how["project_dir"]))
+    return _body(document, "slack", asked.own, f"dbt-ripple incident {node} --format json")
 
 
 def _body(

@@ -106,14 +106,20 @@ def cache_options(command: _Command) -> _Command:
 @contextmanager
 def open_cache(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
     """The cache, for a command; None where it shall do without."""
+    with kept_open(cache_dir, no_cache) as cache, terminal.progress("analysing"):
+        yield cache
+
+
+@contextmanager
+def kept_open(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
+    """The cache, for a process that answers again and again."""
     if no_cache:
-        with terminal.progress("analysing"):
-            yield None
+        yield None
         return
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.jinja.kept import keep_in
 
-    with Cache(cache_dir, warn=warn) as cache, terminal.progress("analysing"):
+    with Cache(cache_dir, warn=warn) as cache:
         keep_in(cache)
         yield cache
 
@@ -165,12 +171,13 @@ def partial_option(command: _Command) -> _Command:
     )(command)
 
 
-def read_token(file: Path | None, variable: str) -> str | None:
+def read_token(file: Path | None, variable: str, option: str = "--token-file") -> str | None:
     """What clients of a server have to send; None if nothing is asked for.
 
     Args:
-        file: that has it, as ``--token-file`` says.
+        file: that has it, as the option says.
         variable: of the environment, which has it where no file is named.
+        option: that names the file.
 
     Raises:
         RippleError: the file cannot be read, or there is nothing in it.
@@ -178,7 +185,7 @@ def read_token(file: Path | None, variable: str) -> str | None:
     if file is None:
         token, where = os.environ.get(variable), variable
     else:
-        where = f"--token-file {file}"
+        where = f"{option} {file}"
         try:
             token = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

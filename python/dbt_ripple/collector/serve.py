@@ -11,11 +11,13 @@ from typing import Any, Final
 
 import h11
 import uvicorn
+from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dbt_ripple.collector.app import EVENT_PATH, Collector, HttpLimits
+from dbt_ripple.collector.app import EVENT_PATH, PATHS, Collector, application
 from dbt_ripple.collector.event_store import EventStore
 from dbt_ripple.collector.event_writer import EventWriter
+from dbt_ripple.collector.guard import Guard, HttpLimits
 from dbt_ripple.collector.intake import Limits
 from dbt_ripple.collector.metrics import Metrics, Served
 from dbt_ripple.errors import RippleError
@@ -32,6 +34,8 @@ def serve(
     token: str | None,
     on_ready: Callable[[str], None],
     on_end: Callable[[Served], None],
+    further: Callable[[Guard], list[Route]] | None = None,
+    paths: str | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, which are raised again when all is stored.
 
@@ -46,6 +50,8 @@ def serve(
         token: that producers have to show.
         on_ready: is called with the URL for producers when the socket is open.
         on_end: is called when the last event is stored.
+        further: gives paths beside those of the collector. The URL of `on_ready` is then that of the server.
+        paths: what is said of a path that is not there.
 
     Raises:
         RippleError: the address cannot be listened on.
@@ -54,7 +60,9 @@ def serve(
     metrics = Metrics()
     writer = EventWriter(store, metrics.commit_seconds.observe)
     try:
-        asyncio.run(_serve(listening, writer, metrics, limits, http_limits, token, on_ready))
+        asyncio.run(
+            _serve(listening, writer, metrics, limits, http_limits, token, on_ready, further, paths)
+        )
     finally:
         writer.close()
         listening.close()
@@ -69,14 +77,18 @@ async def _serve(
     http_limits: HttpLimits,
     token: str | None,
     on_ready: Callable[[str], None],
+    further: Callable[[Guard], list[Route]] | None,
+    paths: str | None,
 ) -> None:
     address, port = listening.getsockname()[:2]
     local = ipaddress.ip_address(address).is_loopback
-    collector = Collector(writer, metrics, limits, http_limits, token, local=local)
+    guard = Guard(metrics, limits.body_bytes, http_limits, token, local=local)
+    collector = Collector(writer, metrics, limits, http_limits, guard)
+    more = further(guard) if further is not None else []
     # It warns of what clients do wrong, which they are told and which is counted.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     config = uvicorn.Config(
-        collector.app(),
+        application([*collector.routes(), *more], metrics, paths or PATHS),
         http=_bounded_protocol(http_limits.seconds + _GRACE),
         ws="none",
         lifespan="off",
@@ -91,7 +103,7 @@ async def _serve(
         timeout_graceful_shutdown=int(http_limits.seconds + _GRACE),
     )
     written = f"[{address}]" if ":" in address else address
-    on_ready(f"http://{written}:{port}{EVENT_PATH}")
+    on_ready(f"http://{written}:{port}{'' if further is not None else EVENT_PATH}")
     try:
         await uvicorn.Server(config).serve(sockets=[listening])
     finally:

@@ -10,13 +10,14 @@ same change, with the default levels of its rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Literal
 
 import msgspec
 
 from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts.assets_file import AssetColumn
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.asset_changes import carried_through, with_assets, with_declared_assets
 from dbt_ripple.errors import RippleError
@@ -59,7 +60,7 @@ from dbt_ripple.graph.joined_projects import JoinedProjects
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.semantic_references import SEMANTIC
-from dbt_ripple.graph.traversal import Vertex, reach_all
+from dbt_ripple.graph.traversal import Vertex, column_graph, reach_all
 from dbt_ripple.reasons import Code, Reason, names_missing
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
@@ -287,7 +288,8 @@ def _in_relations(question: _Question) -> _Consequences:
     project, seen = question.project, question.analysis
     before = None
     if question.assets is not None:
-        before = AssetLineage(question.assets, seen, question.cache)
+        question, before = _listing_what_is_asked(question)
+        assert question.assets is not None
         project, seen = question.assets.whole, before.analysis
     node = changed_relation(project, seen, question.node)
     hypothetical = hypothetical_change(project, seen, node, question.changes)
@@ -325,6 +327,37 @@ def _in_relations(question: _Question) -> _Consequences:
         gone=hypothetical.gone,
         elsewhere=elsewhere,
     )
+
+
+def _listing_what_is_asked(question: _Question) -> tuple[_Question, AssetLineage]:
+    """The question with the assets linked; an asset of which no column is known has those that are asked about.
+
+    Whoever reads it without naming columns may read these.
+    """
+    assets, node = question.assets, question.node
+    assert assets is not None
+    before = AssetLineage(assets, question.analysis, question.cache)
+    declared = assets.declared.get(node.unique_id)
+    asked = {c.column.strip(): None for c in question.changes if c.column.strip()}
+    known = column_graph(before.analysis.edges).columns(node.unique_id)
+    analysed = before.analysis.nodes.get(node.unique_id)
+    adds = any(change.kind == "add" for change in question.changes)
+    if (
+        declared is None
+        or declared.columns
+        or adds
+        or not asked
+        or (analysed is not None and analysed.columns)
+        or set(known) - {ROWS}
+    ):
+        return question, before
+    listed = msgspec.structs.replace(
+        declared, columns=tuple(AssetColumn(name=name) for name in asked)
+    )
+    every = [listed if a.id == declared.id else a for a in assets.declared.values()]
+    graph = DeclaredGraph(assets.project, every)
+    question = replace(question, assets=graph, node=graph.whole.nodes[node.unique_id])
+    return question, AssetLineage(graph, question.analysis, question.cache)
 
 
 def _with_and_without(

@@ -83,7 +83,9 @@ TYPES: Final = (
 )
 
 
-class _ChangesFile(msgspec.Struct, forbid_unknown_fields=True):
+class ChangesFile(msgspec.Struct, forbid_unknown_fields=True):
+    """What would be changed, and of which node; ``POST /lineage/impact`` takes the same."""
+
     proposed_changes: list[_Proposed]
     asset_id: str | None = None
 
@@ -99,6 +101,15 @@ def read_proposed(file: Path) -> tuple[str | None, list[Change]]:
         document: Any = msgspec.json.decode(file.read_bytes())
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RippleError(f"cannot be read: {error}", where, "write it as JSON") from None
+    return proposed_in(document, where)
+
+
+def proposed_in(document: Any, where: str) -> tuple[str | None, list[Change]]:
+    """The same of a document that is read already.
+
+    Raises:
+        RippleError: it says what is no change.
+    """
     if isinstance(document, list):
         document = {"proposed_changes": document}
     listed = document.get("proposed_changes") if isinstance(document, dict) else None
@@ -108,7 +119,7 @@ def read_proposed(file: Path) -> tuple[str | None, list[Change]]:
             fix = did_you_mean(str(kind), TYPES, f"say {', '.join(TYPES)}")
             raise RippleError(f"no change is a {kind!r}", where, fix)
     try:
-        content = msgspec.convert(document, _ChangesFile)
+        content = msgspec.convert(document, ChangesFile)
     except msgspec.ValidationError as error:
         raise RippleError(
             str(error), where, "see docs/impact.md: it has `proposed_changes`, a list"

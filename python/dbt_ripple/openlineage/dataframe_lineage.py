@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from dbt_ripple.flow.ir import KINDS
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.openlineage.declared_lineage import ColumnLineage, Dataset, file_dataset
 from dbt_ripple.spark.plan_lineage import read_plan
 from dbt_ripple.spark.plan_tree import Deps, PlanGapError
@@ -133,7 +134,11 @@ def declared_of(df: Any, output: Dataset) -> DeclaredOf:
     columns = [
         ColumnLineage(
             (written, name),
-            [(inputs[key], column) for (key, column), kinds in deps.items() if kinds & bit],
+            [
+                (inputs[key], None if column == ROWS else column)
+                for (key, column), kinds in deps.items()
+                if kinds & bit
+            ],
             subtype=subtype,
         )
         for name, deps in (*lineage.columns.items(), (None, lineage.rows))

@@ -117,7 +117,8 @@ class ColumnLineage:
         output: the column: ``total``, or with its dataset where there are several outputs:
             ``gold.revenue.total``, or ``(dataset, "total")``. None, or ``(dataset, None)``: what decides
             which rows there are.
-        inputs: the columns it is computed from, written in the same way.
+        inputs: the columns it is computed from, written in the same way; ``(dataset, None)`` is the rows
+            of one, as ``count(*)`` counts them.
         transformation: how, for people.
         subtype: OpenLineage's: IDENTITY, TRANSFORMATION, AGGREGATION, or (INDIRECT) JOIN, FILTER,
             GROUP_BY, SORT, WINDOW, CONDITIONAL. By default IDENTITY where a column is one other
@@ -171,12 +172,12 @@ class ResolvedColumns(NamedTuple):
 
     Attributes:
         column: of the output; None for its rows.
-        inputs: dataset and column.
+        inputs: dataset and column; None stands for the rows.
     """
 
     output: Dataset
     column: str | None
-    inputs: tuple[tuple[Dataset, str], ...]
+    inputs: tuple[tuple[Dataset, str | None], ...]
     lineage: ColumnLineage
 
 
@@ -217,10 +218,7 @@ class Declared:
                 raise ValueError(f"columns are ColumnLineage(output, inputs), not {lineage!r}")
             output, column = _resolved(lineage.output, written, "output")
             input_columns = [_resolved(one, read, "input") for one in lineage.inputs]
-            inputs_of = tuple(
-                (dataset, name) for dataset, name in input_columns if name is not None
-            )
-            resolved.append(ResolvedColumns(output, column, inputs_of, lineage))
+            resolved.append(ResolvedColumns(output, column, tuple(input_columns), lineage))
         return Declared(read, written, tuple(resolved))
 
 

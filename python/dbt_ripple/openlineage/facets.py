@@ -37,6 +37,22 @@ Facets = dict[str, Any]
 SOURCE_OF_TAGS: Final = "DBT"
 
 
+def with_older_words(
+    inputs: list[column_lineage_dataset.InputField],
+) -> column_lineage_dataset.Fields:
+    """What a column is made of, also in the words from before there were `transformations`: Marquez shows these."""
+    every = [one for field in inputs for one in field.transformations or ()]
+    values = [one for one in every if one.type == "DIRECT"]
+    kinds = {one.subtype for one in values or every}
+    kind: str | None = "AGGREGATION" if "AGGREGATION" in kinds else "TRANSFORMATION"
+    if values and all(one.masking for one in values):
+        kind = "MASKED"
+    elif len(kinds) == 1:
+        (kind,) = kinds
+    texts = dict.fromkeys(one.description for one in every if one.description)
+    return column_lineage_dataset.Fields(inputs, next(iter(texts), None), kind)
+
+
 class ProjectFacets:
     """The facets of a project's datasets and jobs.
 
@@ -134,8 +150,8 @@ class ProjectFacets:
 
     def _schema(self, unique_id: str) -> Facets:
         columns = self.facts.columns(unique_id)
-        if not columns:
-            return {}
+        if not columns or not all(column.type for column in columns):
+            return {}  # Marquez stores a field without a type anew with each event, and fails on them
         fields = [
             schema_dataset.SchemaDatasetFacetFields(*column, position)
             for position, column in enumerate(columns, start=1)
@@ -158,7 +174,7 @@ class ProjectFacets:
         for column, dependencies in of.columns.items():
             inputs = self._input_fields(dependencies, of.expressions.get(column))
             if inputs:
-                fields[column] = column_lineage_dataset.Fields(inputs)
+                fields[column] = with_older_words(inputs)
         whole = self._input_fields(of.rows, None)
         if not fields and not whole:
             return None

@@ -8,6 +8,7 @@ that is no success.
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from openlineage.client.facet_v2 import (
 )
 
 from dbt_ripple import __version__
-from dbt_ripple.artifacts import Node, RunResult
+from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.openlineage.assertions import (
     TESTS,
@@ -48,6 +49,11 @@ _DONE: Final = frozenset({"success", "pass", "warn"})
 _COUNTED: Final = frozenset({"model", "seed", "snapshot"})
 
 
+def invocation_job(project: Project) -> str:
+    """What dbt's invocation is called as a job."""
+    return os.environ.get("OPENLINEAGE_DBT_JOB_NAME") or f"dbt-run-{project.name}"
+
+
 class RunEvents:
     """The events of one invocation.
 
@@ -57,7 +63,6 @@ class RunEvents:
         analysis: says what tests read; None where it is not known.
         invocation: whose events they are; None if it is set later (`of_invocation`).
         namespace: of the jobs.
-        job_name: of the invocation as a job.
         parent: the run that started dbt.
         nominal: when it was to run, if another time than it did; start and end.
     """
@@ -70,7 +75,6 @@ class RunEvents:
         invocation: Invocation | None,
         *,
         namespace: str,
-        job_name: str | None = None,
         parent: Parent | None = None,
         nominal: tuple[datetime, datetime | None] | None = None,
     ) -> None:
@@ -78,7 +82,7 @@ class RunEvents:
         self.project = facets.project
         self._lineage = lineage
         self._namespace = namespace
-        self._job_name = job_name or f"dbt-run-{facets.project.name}"
+        self._job_name = invocation_job(facets.project)
         self._parent = parent
         self._given = nominal
         self._begin(invocation or Invocation("", "", "", datetime.now(UTC)))

@@ -16,6 +16,7 @@ from dbt_ripple.openlineage.facets import ProjectFacets
 from dbt_ripple.openlineage.run_events import spelled
 
 JOBS: Final = frozenset({"model", "seed", "snapshot", "exposure"})
+RUN_BY_DBT: Final = JOBS - {"exposure"}
 DATASETS: Final = frozenset({"model", "seed", "snapshot", "source", "asset", "dataset"})
 
 
@@ -25,7 +26,7 @@ def job_name(node: Node) -> str:
 
 
 def static_events(
-    facets: ProjectFacets, lineage: LineageFinder, *, namespace: str, at: datetime
+    facets: ProjectFacets, lineage: LineageFinder, *, namespace: str, at: datetime, below: str = ""
 ) -> Iterator[DatasetEvent | JobEvent]:
     """The events of a project, datasets first.
 
@@ -38,6 +39,7 @@ def static_events(
         lineage: of its nodes.
         namespace: of the jobs.
         at: the time of the events: when dbt wrote the manifest.
+        below: the job that the jobs of dbt are named below, as Marquez names those whose runs have a parent.
     """
     time = spelled(at)
     nodes = facets.project.nodes.values()
@@ -54,6 +56,7 @@ def static_events(
             written = [node.unique_id]
         else:
             continue
+        prefix = f"{below}." if below and node.resource_type in RUN_BY_DBT else ""
         of = lineage.of(node.unique_id)
         sql = node.compiled_code if not node.is_python else None
         targets = [u for u in written if facets.names.of(u) is not None] or [node.unique_id]
@@ -69,7 +72,7 @@ def static_events(
         ]
         yield JobEvent(
             eventTime=time,
-            job=Job(namespace, job_name(node), job_facets),
+            job=Job(namespace, f"{prefix}{job_name(node)}", job_facets),
             inputs=list(inputs.values()),
             outputs=outputs,
             producer=PRODUCER,

@@ -24,6 +24,7 @@ from openlineage.client.facet_v2 import (
 from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.client import PRODUCER, faceted
 from dbt_ripple.openlineage.declared_lineage import Dataset, DatasetName, Declared, ResolvedColumns
+from dbt_ripple.openlineage.facets import with_older_words
 from dbt_ripple.openlineage.invocation import Parent, parent_in
 from dbt_ripple.openlineage.run_events import parent_facet, spelled
 from dbt_ripple.openlineage.source_location import Repository, SourceLocation
@@ -77,17 +78,14 @@ def tracked_event(
     if done and declared.columns:
         entries = [_entry(one, declared, job) for one in declared.outputs]
         job_facets["lineage"] = faceted(lineage.LineageJobFacet, entries=entries)
-    ended_badly = state in ("FAIL", "ABORT")
     return RunEvent(
         eventType=RunState[state],
         eventTime=spelled(datetime.fromtimestamp(at, UTC)),
         run=Run(run_id, run_facets),
         job=Job(job.namespace, job.name, job_facets),
         inputs=[InputDataset(*_name(one, job), facets=_facets(one)) for one in declared.inputs],
-        outputs=[
-            _output(one, declared, job, rows, done)
-            for one in ([] if ended_badly else declared.outputs)
-        ],
+        # Of a run that fails, too: Marquez takes away what a job's last event does not name.
+        outputs=[_output(one, declared, job, rows, done) for one in declared.outputs],
         producer=PRODUCER,
     )
 
@@ -117,7 +115,7 @@ def _facets(dataset: Dataset) -> dict[str, Any]:
         for position, (name, type_) in enumerate(dataset.types().items(), start=1)
     ]
     facets = {}
-    if fields:
+    if fields and all(field.type for field in fields):  # see `ProjectFacets`
         facets["schema"] = faceted(schema_dataset.SchemaDatasetFacet, fields=fields)
     if dataset.table:
         links = [symlinks_dataset.Identifier(*dataset.table, "TABLE")]
@@ -150,7 +148,7 @@ def _of(output: Dataset, declared: Declared) -> list[ResolvedColumns]:
 
 
 def _column_lineage(columns: list[ResolvedColumns], job: JobOf) -> Any:
-    fields: dict[str, column_lineage_dataset.Fields] = {}
+    fields: dict[str, list[column_lineage_dataset.InputField]] = {}
     whole: list[column_lineage_dataset.InputField] = []
     for one in columns:
         lineage = one.lineage
@@ -165,16 +163,19 @@ def _column_lineage(columns: list[ResolvedColumns], job: JobOf) -> Any:
                 ],
             )
             for dataset, column in one.inputs
+            if column is not None  # the facet has no rows; the job's facet `lineage` has
         ]
         if one.column is None:
             whole += inputs
-        else:
-            fields.setdefault(one.column, column_lineage_dataset.Fields([])).inputFields.extend(
-                inputs
-            )
+        elif inputs:
+            fields.setdefault(one.column, []).extend(inputs)
     if not fields and not whole:
         return None
-    return faceted(column_lineage_dataset.ColumnLineageDatasetFacet, fields=fields, dataset=whole)
+    return faceted(
+        column_lineage_dataset.ColumnLineageDatasetFacet,
+        fields={column: with_older_words(inputs) for column, inputs in fields.items()},
+        dataset=whole,
+    )
 
 
 def _entry(output: Dataset, declared: Declared, job: JobOf) -> lineage.LineageEntry:

@@ -313,6 +313,7 @@ class Line(NamedTuple):
     kinds: list[str]
     seen: bool
     expression: str | None = None
+    vertex: Any = None
 
 
 def render(view: TraceView[Any], style: str, width: int | None = None) -> list[str]:
@@ -373,7 +374,7 @@ def tree_lines(view: TraceView[V], direction: Literal["upstream", "downstream"])
         more = following.get(vertex, ()) if limit is None or depths[vertex] < limit else ()
         seen = vertex in expanded
         text = None if seen else view.expression(vertex)
-        yield Line(last, view.label(vertex), kinds, seen and bool(more), text)
+        yield Line(last, view.label(vertex), kinds, seen and bool(more), text, vertex)
         if seen:
             continue
         expanded.add(vertex)

@@ -68,12 +68,20 @@ class ExpressionScope:
         walk: for subqueries.
         env: what the ids of the node's children stand for.
         outer: what those of the queries around it stand for.
+        counted: the rows of what it reads, which an aggregate of no column comes of: ``count(*)``.
     """
 
-    def __init__(self, walk: WalkPlan, env: dict[int, Deps], outer: dict[int, Deps]) -> None:
+    def __init__(
+        self,
+        walk: WalkPlan,
+        env: dict[int, Deps],
+        outer: dict[int, Deps],
+        counted: Deps | None = None,
+    ) -> None:
         self.walk = walk
         self.env = env
         self.outer = outer
+        self.counted = counted or {}
         self.common: PlanNode | None = None
 
     def deps(self, node: PlanNode, kind: int) -> Deps:
@@ -132,6 +140,8 @@ class ExpressionScope:
             self._add_expression(node.children[1], self._aggregate(kind), result)
         elif name == "AggregateExpression":
             self._add_expression(node.children[0], self._aggregate(kind), result)
+            if not any(True for _ in _attributes(node.children[0])):
+                add(result, self.counted, self._aggregate(kind))
             self._add_each(node.children[1:], condition_kind(kind), result)  # FILTER (WHERE ...)
         elif name == "SortOrder":
             self._add_each(node.children, SORT if kind & DIRECT else kind, result)

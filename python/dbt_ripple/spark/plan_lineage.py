@@ -19,7 +19,8 @@ Conventions, where Catalyst itself has no opinion (they are those of `dbt_ripple
   what decides the right side's rows is a FILTER of the left's;
 * FIRST_VALUE and LAST_VALUE over a window pick a row's value: TRANSFORMATION, not AGGREGATION;
 * the row set depends on conditions, groupings, DISTINCT, ORDER BY, generators and, inside joins, on
-  both sides. ``*rows*`` edges (which table's rows) are not compared: only columns are.
+  both sides. ``*rows*`` edges (which table's rows) are not compared, only columns are; of a DataFrame
+  what counts rows has them.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from dbt_ripple.flow.ir import (
     SORT,
     TRANSFORMATION,
 )
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.spark.plan_expressions import ExpressionScope
 from dbt_ripple.spark.plan_tree import (
     Deps,
@@ -158,6 +160,19 @@ class _PlanWalk:
 
         return self.attributes(node, source)
 
+    def counted(self, node: PlanNode, plan: Plan) -> Deps:
+        """The rows of the relations below; of tables of the catalog they are not compared."""
+        if self.relations is None:
+            return {}
+        keys = {key for deps in (*plan.columns, plan.rows) for key, _ in deps}
+        below = [node]
+        while below:  # a relation of which no column is passed on
+            one = below.pop()
+            below += one.children
+            if one.kind in _TABLES:
+                keys |= {key for deps in self.plan(one, {}).columns for key, _ in deps}
+        return {(key, ROWS): IDENTITY for key in sorted(keys)}
+
     def plan_project(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
         scope = ExpressionScope(self.plan, child.env(), outer)
@@ -179,7 +194,7 @@ class _PlanWalk:
     def plan_aggregate(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child_node = node.children[0]
         child = self.plan(child_node, outer)
-        scope = ExpressionScope(self.plan, child.env(), outer)
+        scope = ExpressionScope(self.plan, child.env(), outer, self.counted(child_node, child))
         outs = [tree_of(e) for e in node.fields["aggregateExpressions"]]
         rows = dict(child.rows)
         if any(_find(o, "PivotFirst") for o in outs):
@@ -305,7 +320,8 @@ class _PlanWalk:
 
     def plan_window(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
-        scope = ExpressionScope(self.plan, child.env(), outer)
+        counted = self.counted(node.children[0], child)
+        scope = ExpressionScope(self.plan, child.env(), outer, counted)
         windows = self.outputs(node.fields["windowExpressions"], scope, {})
         return Plan(
             child.ids + windows.ids,

@@ -8,8 +8,10 @@ import gzip
 import json
 import re
 import signal
+import socket
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,67 @@ def test_it_ends_while_something_large_is_checked(tmp_path: Path) -> None:
 def _quietly(served: Served, body: bytes) -> None:
     with contextlib.suppress(OSError):
         served.post(body, Content_Encoding="gzip")
+
+
+# --- who is slow -----------------------------------------------------------------------------------
+
+
+def slow_client(served: Served, sent: bytes, *headers: str) -> socket.socket:
+    """A client that announces 200,000 bytes, sends some of them, and then nothing."""
+    lines = [
+        f"POST {EVENTS} HTTP/1.1",
+        "Host: localhost",
+        "Content-Type: application/json",
+        "Content-Length: 200000",
+        *headers,
+    ]
+    connection = socket.create_connection(("127.0.0.1", served.port))
+    connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + sent)
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("sent", "headers", "clients"),
+    [
+        (b"{", ["Content-Encoding: gzip"], 90),
+        (b"{", [], 90),
+        (b"{" + b" " * 70_000, [], 40),  # more than what takes no place
+    ],
+)
+def test_who_sends_slowly_takes_no_place_of_those_that_send(
+    sent: bytes, headers: list[str], clients: int, tmp_path: Path
+) -> None:
+    large = json.dumps(event(1, inputs=[DATASET] * 5_000)).encode()
+    with Served(tmp_path / "s", "--rate", "0", "--timeout", "30") as served, ExitStack() as stack:
+        for _ in range(clients):
+            stack.enter_context(slow_client(served, sent, *headers))
+        time.sleep(0.5)  # until what they sent is read
+        began = time.perf_counter()
+        assert served.post(packed(), Content_Encoding="gzip").status == 201
+        assert served.post(event(2)).status == 201
+        # Behind at most five times eight, each for a second; not for thirty.
+        assert served.post(large).status == 201
+        assert time.perf_counter() - began < 29
+
+
+def test_a_large_body_has_to_keep_a_pace(tmp_path: Path) -> None:
+    large = json.dumps(event(1, inputs=[DATASET] * 5_000)).encode()
+    with Served(tmp_path / "s", "--timeout", "30") as served:
+        began = time.perf_counter()
+        with slow_client(served, b"{" + b" " * 70_000) as connection:
+            answer = connection.recv(10_000).decode()
+        assert answer.startswith("HTTP/1.1 408"), answer
+        assert 0.8 < time.perf_counter() - began < 15
+        # At 100,000 bytes a second it is taken, however long that is in all.
+        with socket.create_connection(("127.0.0.1", served.port)) as connection:
+            head = (
+                f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            )
+            connection.sendall(f"{head}Content-Length: {len(large)}\r\n\r\n".encode())
+            for start in range(0, len(large), 20_000):
+                connection.sendall(large[start : start + 20_000])
+                time.sleep(0.2)
+            assert connection.recv(10_000).startswith(b"HTTP/1.1 201")
 
 
 # --- who posts -------------------------------------------------------------------------------------

@@ -175,6 +175,55 @@ def test_without_column_lineage_a_job_says_so(tmp_path: Path) -> None:
     assert seen.reason is not None and seen.reason.code.value == "reads_without_columns"
 
 
+def copies(*, silent: bool = True, **facets: object) -> Event:
+    """A job that reads fct and writes two files; the producer tells the columns of one of them."""
+    return run_event(
+        "copies",
+        integration="SPARK",
+        inputs=[dataset(DB, "d.s.fct")],
+        outputs=[
+            dataset("s3://lake", "counts", schema=["n"], columnLineage=TOLD),
+            dataset(
+                "s3://lake", "raw", schema=["a", "b"], **({} if silent else {"columnLineage": TOLD})
+            ),
+        ],
+        **facets,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("facets", [{}, {"sql": {"query": "call some_procedure()"}}])
+def test_an_output_without_columns_leaves_those_of_the_others(
+    tmp_path: Path, facets: dict[str, object]
+) -> None:
+    lineage = linked(tmp_path, [copies(**facets)], shop())
+    found = edges(lineage)
+    # What is told of the one file is what its columns come of, and no more.
+    assert {edge for edge in found if edge.endswith(" spark.copies.counts.n")} == {
+        "DIRECT AGGREGATION p.fct.id spark.copies.counts.n"
+    }
+    assert {edge for edge in found if edge.endswith(" file.counts.n")} == {
+        "DIRECT IDENTITY spark.copies.counts.n file.counts.n"
+    }
+    # The other one may come of everything.
+    for column in ("id", "amount", "status", "*rows*"):
+        assert f"DIRECT TRANSFORMATION p.fct.{column} spark.copies.raw.*" in found
+    for column in ("a", "b", "*rows*"):
+        assert f"DIRECT TRANSFORMATION spark.copies.raw.* file.raw.{column}" in found
+    seen = lineage.analysis.nodes["asset.spark.copies"]
+    assert seen.status == "analysed"
+    assert seen.reason is not None and seen.reason.code.value == "writes_without_columns"
+
+
+def test_a_change_reaches_the_output_that_may_read_it(tmp_path: Path) -> None:
+    found = collected(tmp_path, [copies()], shop())
+    graph = DeclaredGraph(shop(), found.assets)
+    report = impact(
+        shop(), graph.whole.nodes[FCT], [Change("rename", "amount", "total")], assets=graph
+    )
+    reached = {a.unique_id: a.severity for a in report.affected_assets}
+    assert reached == {"asset.spark.copies": "warning", "asset.file.raw": "warning"}
+
+
 def test_columns_without_kinds_are_believed_and_more_may_be_read(tmp_path: Path) -> None:
     event = load()
     del event["job"]["facets"]["sql"]

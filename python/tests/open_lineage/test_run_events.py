@@ -6,6 +6,7 @@ import json
 import shutil
 import uuid
 
+import eggs_project
 import pytest
 import schemas
 from event_shell import EventShell
@@ -105,13 +106,42 @@ def test_the_lineage_facet_tells_the_same_and_of_rows(events: Events) -> None:
         assert [i["field"] for i in new] == [i["field"] for i in field["inputFields"]]
 
 
-def test_facets_of_what_is_written(events: Events) -> None:
-    event = events.of(EGGS)
-    facets = event["outputs"][0]["facets"]
-    fields = facets["schema"]["fields"]
+def test_a_schema_is_told_with_its_types_or_not_at_all(shell: EventShell) -> None:
+    """Marquez stores a field without a type anew with each event, and then fails."""
+    before = shell.events()
+    assert all("schema" not in o["facets"] for e in before for o in e["outputs"])
+    # The yml file has the types of a source's columns.
+    reads = {i["name"]: i["facets"] for i in before.of("model.eggs.sold", "FAIL")["inputs"]}
+    prices = reads["eggs.dev.prices"]["schema"]["fields"]
+    assert [(f["name"], f["type"]) for f in prices] == [("grams", "integer"), ("price", "double")]
+    results = shell.folder / "target" / "run_results.json"
+    ran = results.read_bytes()
+    eggs_project.build(shell.folder, "docs", "generate", "--no-compile")
+    results.write_bytes(ran)
+    fields = shell.events().of(EGGS)["outputs"][0]["facets"]["schema"]["fields"]
     assert [f["name"] for f in fields] == ["egg_id", "hen", "grams", "email"]
     assert [f["ordinal_position"] for f in fields] == [1, 2, 3, 4]
     assert fields[0]["description"] == "The number on the egg."
+    assert all(f["type"] for f in fields)
+
+
+def test_the_older_words_of_column_lineage_are_there_too(events: Events) -> None:
+    """Marquez shows these, and no `transformations`."""
+    (output,) = events.of(HENS)["outputs"]
+    fields = output["facets"]["columnLineage"]["fields"]
+
+    def older(column: str) -> tuple[str, str]:
+        field = fields[column]
+        return field["transformationType"], field["transformationDescription"]
+
+    assert older("grams") == ("AGGREGATION", "SUM(grams * 2)")
+    assert older("hidden")[0] == "MASKED"
+    assert fields["hen"]["transformationType"] == "IDENTITY"
+
+
+def test_facets_of_what_is_written(events: Events) -> None:
+    event = events.of(EGGS)
+    facets = event["outputs"][0]["facets"]
     assert facets["datasetType"]["datasetType"] == "TABLE"
     assert facets["documentation"]["description"] == "One row for each egg."
     owners = [(o["name"], o["type"]) for o in facets["ownership"]["owners"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import eggs_project
+import pytest
 from event_shell import EventShell
 
 
@@ -19,6 +20,28 @@ def test_each_relation_and_each_job(shell: EventShell) -> None:
     assert {"seed.eggs.raw_eggs", "model.eggs.hens", "exposure.eggs.scales"} <= set(jobs)
     assert not any("run" in event or "eventType" in event for event in events)
     assert shell.events("--static") == events
+
+
+def test_jobs_are_called_as_marquez_calls_those_of_runs(
+    shell: EventShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = shell.events()
+    eggs_project.build(shell.folder, "compile")
+
+    def jobs(*arguments: str) -> set[str]:
+        return {e["job"]["name"] for e in shell.events("--static", *arguments) if "job" in e}
+
+    # Marquez puts the name of the parent's job before that of a run with a parent.
+    (event,) = [e for e in runs if e["job"]["name"] == "model.eggs.hens" and e["outputs"]][-1:]
+    parent = event["run"]["facets"]["parent"]["job"]["name"]
+    assert f"{parent}.model.eggs.hens" == "dbt-run-eggs.model.eggs.hens"
+    below = jobs("--marquez-names")
+    assert {f"{parent}.model.eggs.hens", f"{parent}.seed.eggs.raw_eggs"} <= below
+    assert "exposure.eggs.scales" in below  # dbt runs none
+    assert jobs() == {name.removeprefix(f"{parent}.") for name in below}
+    monkeypatch.setenv("OPENLINEAGE_DBT_JOB_NAME", "nightly")
+    assert "nightly.model.eggs.hens" in jobs("--marquez-names")
+    assert "--marquez-names is of --static" in shell.refused("emit", "--marquez-names")
 
 
 def test_a_dataset_says_what_it_derives_from(shell: EventShell) -> None:

@@ -107,7 +107,22 @@ def test_an_error_is_told_and_raised_again(sent: Sent) -> None:
     assert facet["message"] == "KeyError: 'no such order'"
     assert facet["programmingLanguage"] == "PYTHON"
     assert "raise error" in facet["stackTrace"]
-    assert (end["outputs"], len(end["inputs"])) == ([], 1)
+    assert len(end["inputs"]) == 1
+
+
+def test_a_run_that_fails_names_its_outputs_and_says_nothing_of_what_is_in_them(sent: Sent) -> None:
+    column = ColumnLineage("id", ["id"])
+    with (
+        pytest.raises(ValueError, match="half"),
+        track(inputs=[RAW], outputs=[SILVER], columns=[column], job="j") as run,
+    ):
+        run.wrote(SILVER, 5)
+        raise ValueError("half")
+    (output,) = sent.events().of("j", "FAIL")["outputs"]
+    assert (output["namespace"], output["name"]) == ("s3://lake", "silver/orders")
+    assert "columnLineage" not in output["facets"]
+    assert not output.get("outputFacets")
+    assert "lineage" not in sent.events().of("j", "FAIL")["job"]["facets"]
 
 
 @pytest.mark.parametrize(
@@ -300,6 +315,24 @@ def test_a_block_can_say_more_when_it_knows_more(sent: Sent) -> None:
     assert [f["name"] for f in output["facets"]["schema"]["fields"]] == ["id"]
     (field,) = output["facets"]["columnLineage"]["fields"]["id"]["inputFields"]
     assert (field["name"], field["field"]) == ("raw/orders", "order_id")
+
+
+@pytest.mark.parametrize(
+    ("columns", "types"),
+    [
+        ({"id": "bigint", "total": "double"}, ["bigint", "double"]),
+        (["id", "total"], None),
+        ({"id": "bigint", "total": None}, None),
+    ],
+)
+def test_a_schema_has_the_types_of_all_columns_or_is_not_told(
+    sent: Sent, columns: Any, types: list[str] | None
+) -> None:
+    with track(outputs=[Dataset("s3://lake", "silver", columns)], job="j"):
+        pass
+    (output,) = sent.events().of("j", "COMPLETE")["outputs"]
+    schema = output["facets"].get("schema")
+    assert (schema and [f["type"] for f in schema["fields"]]) == types
 
 
 def test_what_is_said_wrong_in_a_run_does_not_break_it(

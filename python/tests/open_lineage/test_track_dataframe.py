@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import schemas
+from collected_events import edges, linked
+from hand_made import project
 from open_lineage.test_track import Sent
 from open_lineage.test_track import sent as sent  # the fixture
 from oracle.agreement import create_tables, drop_schemas, fixtures
@@ -20,6 +22,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from dbt_ripple import Dataset, track
 from dbt_ripple.flow.ir import AGGREGATION, FILTER, IDENTITY, TRANSFORMATION
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.openlineage.dataframe_lineage import jdbc_relation, read_dataframe
 from dbt_ripple.spark.plan_tree import PlanGapError
 
@@ -100,6 +103,40 @@ def test_a_dataframe(sent: Sent, spark: SparkSession, tables: Path) -> None:
         ("fct_orders", "customer_id", "GROUP_BY"),
         ("customers", "email", "GROUP_BY"),
     }
+
+
+def test_what_counts_rows_comes_of_the_rows(
+    sent: Sent, spark: SparkSession, tables: Path, tmp_path: Path
+) -> None:
+    orders = spark.table("tracked.fct_orders")
+    by_channel = orders.groupBy("channel").agg(
+        F.count("*").alias("n"), F.count("total").alias("totals"), F.lit(1).alias("one")
+    )
+    counted = by_channel.withColumn("twice", F.col("n") * 2)
+    ones = orders.select(F.lit(1).alias("one")).agg(F.count("*").alias("all_of_them"))
+    with track(job="counts") as run:
+        run.dataframe(counted, Dataset("s3://lake", "counts"))
+        run.dataframe(ones, Dataset("s3://lake", "ones"))
+    event = sent.events()[-1]
+    counts, all_of_them = event["job"]["facets"]["lineage"]["entries"]
+
+    def said(of: Any) -> set[tuple[str | None, str]]:
+        return {(i.get("field"), i["transformations"][0]["subtype"]) for i in of["inputs"]}
+
+    fields = {name: said(of) for name, of in counts["fields"].items()}
+    assert fields == {
+        "channel": {("channel", "IDENTITY")},
+        "n": {(None, "AGGREGATION")},
+        "totals": {("total", "AGGREGATION")},  # of a column: as before
+        "twice": {(None, "AGGREGATION")},
+    }
+    assert said(all_of_them["fields"]["all_of_them"]) == {(None, "AGGREGATION")}
+    # The older facet has no rows: it leaves them out.
+    (older, _) = event["outputs"]
+    assert [*older["facets"]["columnLineage"]["fields"]] == ["channel", "totals"]
+    # And that is what is read of it.
+    read = edges(linked(tmp_path, [event], project()))
+    assert "DIRECT AGGREGATION table.tracked.fct_orders.*rows* job.counts.counts.n" in read
 
 
 def test_the_example_of_the_page(sent: Sent, spark: SparkSession, tables: Path) -> None:
@@ -228,6 +265,7 @@ def test_as_catalyst_reads_the_same_statements(spark: SparkSession) -> None:
                 return {
                     (ours.relations[key].table[1].lower(), column.lower()): kinds
                     for (key, column), kinds in deps.items()
+                    if column != ROWS  # Catalyst's are not told: see `plan_lineage`
                 }
 
             assert [named(deps) for deps in ours.columns.values()] == theirs.columns, case.name

@@ -9,6 +9,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -61,9 +62,7 @@ def jars(name: str, artifacts: tuple[str, ...]) -> Path:
     """A folder with these jars and what they need, by Maven."""
     folder = _folder(name, artifacts)
     if not (folder / "ready").exists():
-        for program in ("mvn", "java"):
-            if shutil.which(program) is None:
-                raise Unavailable(f"{program} is not installed")
+        _need("mvn", "java")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / "pom.xml").write_text(_pom(artifacts))
@@ -71,6 +70,36 @@ def jars(name: str, artifacts: tuple[str, ...]) -> Path:
         _run([*command, f"-DoutputDirectory={folder / 'libs'}"], name, folder)
         (folder / "ready").touch()
     return folder / "libs"
+
+
+def built_by_maven(
+    name: str, sources: list[Path], artifacts: tuple[str, ...], versions: str
+) -> Path:
+    """A folder with the classes of some sources (``target/classes``) and what they need (``libs``).
+
+    Args:
+        name: of the folder.
+        sources: each with ``java``, and perhaps ``resources``.
+        artifacts: what they name.
+        versions: the artifact that has the versions of what those need.
+    """
+    folder = _folder(name, (*map(str, sources), *artifacts))
+    if not (folder / "ready").exists():
+        _need("mvn", "java")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "pom.xml").write_text(_pom(artifacts, versions, sources))
+        command = ["mvn", "-q", "-B", "compile", "dependency:copy-dependencies"]
+        options = ["-DincludeScope=runtime", f"-DoutputDirectory={folder / 'libs'}"]
+        _run([*command, *options], name, folder)
+        (folder / "ready").touch()
+    return folder
+
+
+def _need(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            raise Unavailable(f"{program} is not installed")
 
 
 def postgres_programs() -> Path:
@@ -101,16 +130,42 @@ def _run(command: list[str], name: str, where: Path | None = None) -> None:
         raise Unavailable(f"{name} could not be installed: {said[-1]}")
 
 
-def _pom(artifacts: tuple[str, ...]) -> str:
-    def dependency(artifact: str) -> str:
+def _pom(artifacts: tuple[str, ...], versions: str = "", sources: Sequence[Path] = ()) -> str:
+    def dependency(artifact: str, more: str = "") -> str:
         group, name, version = artifact.split(":")
         return (
             f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-            f"<version>{version}</version></dependency>"
+            f"<version>{version}</version>{more}</dependency>"
         )
 
+    managed = dependency(versions, "<type>pom</type><scope>import</scope>") if versions else ""
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>of.tests</groupId><artifactId>jars</artifactId><version>1</version>"
-        f"<dependencies>{''.join(map(dependency, artifacts))}</dependencies></project>"
+        f"<dependencyManagement><dependencies>{managed}</dependencies></dependencyManagement>"
+        f"<dependencies>{''.join(map(dependency, artifacts))}</dependencies>"
+        f"{_compiled(sources) if sources else ''}</project>"
+    )
+
+
+def _compiled(sources: Sequence[Path]) -> str:
+    """The part of a pom.xml that compiles some sources, with Lombok."""
+    resources = "".join(
+        f"<resource><directory>{source / 'resources'}</directory></resource>" for source in sources
+    )
+    further = "".join(f"<source>{source / 'java'}</source>" for source in sources[1:])
+    return (
+        "<properties><maven.compiler.release>17</maven.compiler.release>"
+        "<project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties>"
+        f"<build><sourceDirectory>{sources[0] / 'java'}</sourceDirectory>"
+        f"<resources>{resources}</resources><plugins>"
+        "<plugin><groupId>org.codehaus.mojo</groupId>"
+        "<artifactId>build-helper-maven-plugin</artifactId><version>3.6.0</version><executions>"
+        "<execution><phase>generate-sources</phase><goals><goal>add-source</goal></goals>"
+        f"<configuration><sources>{further}</sources></configuration></execution></executions></plugin>"
+        "<plugin><artifactId>maven-compiler-plugin</artifactId><version>3.13.0</version>"
+        "<configuration><parameters>true</parameters><annotationProcessorPaths><path>"
+        "<groupId>org.projectlombok</groupId><artifactId>lombok</artifactId>"
+        "<version>1.18.34</version></path></annotationProcessorPaths></configuration></plugin>"
+        "</plugins></build>"
     )

@@ -60,11 +60,14 @@ class Warehouse:
         # `docs generate` writes its own results over those of the build.
         (self.project / "run_results.json").replace(results)
 
-    def emit(self, collector: str) -> None:
+    def emit(self, collector: str, *arguments: str) -> None:
         """Send the last build's events."""
         program = "from dbt_ripple.cli import main; main()"
         self._run(
-            [sys.executable, "-c", program, "emit", "--dataset-namespace", self.namespace],
+            [
+                *(sys.executable, "-c", program, "emit"),
+                *("--dataset-namespace", self.namespace, *arguments),
+            ],
             OPENLINEAGE_URL=collector,
             PYTHONPATH=str(PACKAGE),
         )

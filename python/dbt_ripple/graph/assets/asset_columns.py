@@ -91,6 +91,7 @@ class LinkedAsset:
         unseen: why not all of it can be followed.
         missing: columns that are certainly not there.
         everything: what is read without its columns.
+        into_whole: what is read as a whole for some of what it writes, by unique_id.
         into: what it writes to by its SQL, by unique_id: its own columns by theirs; None where any of them
             may come of all that it reads.
         written_whole: who writes it without its columns.
@@ -101,6 +102,7 @@ class LinkedAsset:
     unseen: list[Reason] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     everything: dict[str, None] = field(default_factory=dict)
+    into_whole: dict[str, None] = field(default_factory=dict)
     into: dict[str, dict[str, str] | None] = field(default_factory=dict)
     written_whole: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)

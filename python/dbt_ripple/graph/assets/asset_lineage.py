@@ -14,13 +14,13 @@ A column that is certainly not there makes the asset broken, as it makes a model
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Final
 
 from dbt_ripple.artifacts import masking_functions
-from dbt_ripple.artifacts.assets_file import ColumnFlow
+from dbt_ripple.artifacts.assets_file import WHOLE, ColumnFlow
 from dbt_ripple.flow.engine_checks import EXECUTED, name_is_refused
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
@@ -159,7 +159,7 @@ class AssetLineage:
 
     def _named_by_others(self) -> dict[str, list[str]]:
         """The columns that some assets name of relations of which others read everything."""
-        read_whole = {u for job in self._jobs.values() for u in job.everything}
+        read_whole = {u for job in self._jobs.values() for u in (*job.everything, *job.into_whole)}
         named: dict[str, dict[str, None]] = {}
         for linked in self.linked.values():
             for deps in (*linked.deps, linked.rows):
@@ -276,11 +276,14 @@ class AssetLineage:
         for name in self._named.get(asset.unique_id, ()):
             job.own.column(name)
         if job.everything:
-            _depend_on_everything(self, job)
+            whole = self._everything(job.everything)
+            for column in (*job.own.by_name.values(), job.own.rows):
+                column.add(*whole)
         silent = [
             self._called(link.unique_id)
             for link in asset.writes
-            if link.flow.columns is None and declared_asset.sql is None
+            if (link.flow.columns is None and declared_asset.sql is None)
+            or any(flow.target == WHOLE for flow in link.flow.columns or ())
         ]
         return self._linked(asset, job, silent, bool(asset.above() or writers or silent))
 
@@ -340,6 +343,11 @@ class AssetLineage:
             kind = kind_of(column_flow)
             into = job.own.rows if kind & _OF_ROWS else job.own.column(column_flow.target)
             for name in column_flow.sources:
+                if name == WHOLE:
+                    job.into_whole[unique_id] = None
+                    whole = self._everything([unique_id])
+                    into.add(*whole, kind)
+                    continue
                 if name == ROWS:
                     into.add(rows_fp, {(unique_id, ROWS): IDENTITY}, kind)
                     continue
@@ -350,6 +358,20 @@ class AssetLineage:
                     continue
                 fp, deps = self._column(unique_id, name)
                 into.add(fp, deps, kind, column_flow.transformation or "")
+
+    def _everything(self, relations: Iterable[str]) -> tuple[bytes, Deps]:
+        """What may come of all that some relations hold: its fingerprint and dependencies."""
+        everything: Deps = {}
+        parts = []
+        for unique_id in relations:
+            analysed = self.analysed(unique_id)
+            merge(everything, {(unique_id, ROWS): TRANSFORMATION})
+            if analysed is not None:
+                merge(everything, {(unique_id, name): TRANSFORMATION for name in analysed.columns})
+                fps = (*analysed.fingerprints, analysed.rows_fingerprint)
+                parts += [unique_id.encode(), *(fp.encode() for fp in fps)]
+                parts += [name.encode() for name in analysed.columns]
+        return digest(b"everything", *parts), everything
 
     def _column(self, unique_id: str, name: str) -> tuple[bytes, Deps]:
         analysed = self.analysed(unique_id)
@@ -537,6 +559,12 @@ class AssetLineage:
                 continue
             if link.flow.columns is not None:
                 for flow in link.flow.columns:
+                    if flow.target == WHOLE:
+                        of = [fps.get(name.lower(), (name, rows_fp)) for name in flow.sources]
+                        made = {(writer, name): TRANSFORMATION for name, _ in of}
+                        self._write_whole(unique_id, columns, digest(*(f for _, f in of)), made)
+                        self._guessed.add((writer, unique_id))
+                        continue
                     kind = kind_of(flow)
                     target = (
                         columns.rows
@@ -564,15 +592,19 @@ class AssetLineage:
             everything: Deps = {(writer, ROWS): TRANSFORMATION}
             merge(everything, {(writer, name): TRANSFORMATION for name, _ in fps.values()})
             all_of_it = digest(rows_fp, *(fp for _, fp in fps.values()))
-            for name in (*self._columns_of(unique_id).values(), *self._named.get(unique_id, ())):
-                columns.column(name).add(all_of_it, everything)
-            columns.rows.add(all_of_it, everything)
+            self._write_whole(unique_id, columns, all_of_it, everything)
             if job is not None:
                 job.written_whole.append(self._called(writer))
             return
         for name, own in places.items():
             spelled, fp = fps.get(own.lower(), (own, rows_fp))
             self._target(unique_id, name, columns).add(fp, {(writer, spelled): IDENTITY})
+
+    def _write_whole(self, unique_id: str, columns: Columns, fp: bytes, deps: Deps) -> None:
+        """Let all columns of a relation, and its rows, come of these."""
+        for name in (*self._columns_of(unique_id).values(), *self._named.get(unique_id, ())):
+            columns.column(name).add(fp, deps)
+        columns.rows.add(fp, deps)
 
     def _columns_of(self, unique_id: str) -> dict[str, str]:
         """The columns that a relation is known to have, by their names in lower case."""
@@ -666,23 +698,6 @@ class AssetLineage:
 
 
 _RELATIONS: Final = ("model", "seed", "snapshot", "source")
-
-
-def _depend_on_everything(lineage: AssetLineage, job: LinkedAsset) -> None:
-    """Each of its columns, and its rows, may come of all that some relations hold."""
-    everything: Deps = {}
-    parts = []
-    for unique_id in job.everything:
-        analysed = lineage.analysed(unique_id)
-        merge(everything, {(unique_id, ROWS): TRANSFORMATION})
-        if analysed is not None:
-            merge(everything, {(unique_id, name): TRANSFORMATION for name in analysed.columns})
-            fps = (*analysed.fingerprints, analysed.rows_fingerprint)
-            parts += [unique_id.encode(), *(fp.encode() for fp in fps)]
-            parts += [name.encode() for name in analysed.columns]
-    whole = digest(b"everything", *parts)
-    for column in (*job.own.by_name.values(), job.own.rows):
-        column.add(whole, everything)
 
 
 def _star(relation: Relation) -> Reason:

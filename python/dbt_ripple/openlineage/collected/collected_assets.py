@@ -12,7 +12,7 @@ reported, unless it reads just what dbt reads for that relation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -23,6 +23,7 @@ from dbt_ripple.artifacts.assets_file import (
     COLLECTED,
     DATASETS,
     OF_PREFIX,
+    WHOLE,
     Assertion,
     AssetColumn,
     ColumnFlow,
@@ -347,8 +348,17 @@ class _Collection:
             outputs = {n: o if o.has_kinds else OutputLineage() for n, o in outputs.items()}
             every = list(outputs.values())
         all_name_columns = bool(every) and all(output.names_columns for output in every)
+        # SQL that cannot be followed does not take away what is told of the columns of other outputs.
+        some_name_columns = any(output.names_columns for output in every)
         by_sql = bool(sql) and not all_name_columns
-        reads = self._reads(job, outputs, all_name_columns, by_sql)
+        by_sql = by_sql and (not some_name_columns or _can_be_followed(sql, dialect))
+        # Of outputs that say nothing of their columns, while others do.
+        silent = (
+            set()
+            if by_sql or not some_name_columns
+            else {name for name, output in outputs.items() if not output.names_columns}
+        )
+        reads = self._reads(job, outputs, all_name_columns or bool(silent), by_sql, silent)
         asset = DeclaredAsset(
             id=job.id,
             type=job.declared.type if job.declared is not None else OF_PREFIX[job.prefix],
@@ -359,7 +369,9 @@ class _Collection:
             tags=tags_of(reported.facets),
             reads=tuple(reads),
             writes=tuple(
-                self._writes(job, outputs, {flow.node for flow in reads}, _takes_away(sql, dialect))
+                self._writes(
+                    job, outputs, {flow.node for flow in reads}, _takes_away(sql, dialect), silent
+                )
             ),
             sql=sql if by_sql else None,
             dialect=dialect if by_sql else None,
@@ -378,6 +390,7 @@ class _Collection:
         outputs: dict[DatasetName, OutputLineage],
         all_name_columns: bool,
         by_sql: bool,
+        silent: Collection[DatasetName],
     ) -> list[Flow]:
         several = len(outputs) > 1
         columns: dict[str, dict[ColumnFlow, None]] = {}
@@ -414,6 +427,9 @@ class _Collection:
         nodes = {node for name in read for node in self.nodes_of(name)} | job.more_reads
         flows = []
         for node in sorted(nodes):
+            for name in sorted(silent):
+                flow = ColumnFlow((WHOLE,), _column(name, WHOLE, several))
+                columns.setdefault(node, {})[flow] = None
             of_node = tuple(sorted(columns.get(node, ()), key=repr))
             names_columns = all_name_columns or (bool(of_node) and (by_sql or not outputs))
             flows.append(Flow(node, of_node if names_columns else None, _place(job.name)))
@@ -425,6 +441,7 @@ class _Collection:
         outputs: dict[DatasetName, OutputLineage],
         reads: set[str],
         only_rows: bool,
+        silent: Collection[DatasetName],
     ) -> Iterable[Flow]:
         several = len(outputs) > 1
         flows: dict[str, dict[ColumnFlow, None] | None] = {}
@@ -434,10 +451,12 @@ class _Collection:
                     if not reads <= self.parents.get(node, set()) | {node}:
                         self.over_dbt.append(f"{job.id} writes {node}")
                     continue
-                if not output.names_columns and not only_rows:
+                if not output.names_columns and not only_rows and name not in silent:
                     flows.setdefault(node, None)
                     continue
                 into = flows.get(node) or {}
+                if name in silent:
+                    into[ColumnFlow((_column(name, WHOLE, several),), WHOLE)] = None
                 for flow in self._written(name, output, several):
                     into[flow] = None
                 flows[node] = into
@@ -559,13 +578,14 @@ def _takes_away(sql: str, dialect: str) -> bool:
 
 
 def _can_be_followed(sql: str, dialect: str) -> bool:
-    """Whether each statement that writes is one whose query can be followed, as far as its text says."""
+    """Whether it has a query, and each statement that writes is one, as far as its text says."""
     parsed = (
         statements(sql, dialect) if dialect in KNOWN else Code.DIALECT_NOT_KNOWN(dialect=dialect)
     )
     if isinstance(parsed, Reason):
         return False
-    return all(statement.is_query or statement.writes is None for statement in parsed)
+    queries = [statement.is_query for statement in parsed if statement.writes is not None]
+    return all(queries) and any(statement.is_query for statement in parsed)
 
 
 def _prefix(job: ReportedJob) -> str:

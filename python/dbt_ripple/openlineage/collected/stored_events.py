@@ -22,6 +22,7 @@ import msgspec
 from dbt_ripple.collector.event_store import segments, stored_lines
 from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.collected.facet_values import LONGEST_NAME, Facets, dicts, facet, text
+from dbt_ripple.openlineage.collected.spark_actions import join_spark_actions
 from dbt_ripple.openlineage.declared_lineage import DatasetName
 
 OPTION: Final = "--events"
@@ -270,6 +271,7 @@ class _EventReader:
             )
         winners = {job: self._winner(job) for job in {**self.events.runs, **self.job_events}}
         self._facets(winners)
+        join_spark_actions(self.events)
         return self.events
 
     def _heads(self, place: str, lines: Callable[[], Iterator[bytes]]) -> None:
@@ -372,6 +374,7 @@ class _EventReader:
             other = DatasetName(text(identifier.get("namespace")), text(identifier.get("name")))
             if not other.name or not other.namespace:
                 continue
+            other = _of_warehouse(other)
             if other != name:
                 self.events.same.add((name, other))
             if text(identifier.get("type")).upper() == "TABLE":
@@ -445,6 +448,19 @@ def _reduced(head: _Head, at: datetime, line: bytes) -> _Reduced:
         inputs=list(_datasets(event.get("inputs"))),
         outputs=list(_datasets(event.get("outputs"))),
     )
+
+
+def _of_warehouse(table: DatasetName) -> DatasetName:
+    """A table of Spark's warehouse, whose folder is its namespace.
+
+    Where a table is dropped, Spark's listener gives the folder of the database.
+
+    Example:
+        >>> _of_warehouse(DatasetName("file:/wh/ml.db", "ml.scored"))
+        DatasetName(namespace='file:/wh', name='ml.scored')
+    """
+    database = table.name.partition(".")[0]
+    return table._replace(namespace=table.namespace.removesuffix(f"/{database}.db"))
 
 
 def _datasets(datasets: object) -> Iterator[tuple[DatasetName, Facets]]:
