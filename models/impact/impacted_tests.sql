@@ -45,14 +45,33 @@ pairs as (
         bases.{{ "recency = heads.recency + 1" if not base_snapshot else "snapshot_id = '" ~ base_snapshot ~ "'" }}
 ),
 
+-- A load of an older version has no fingerprints of tests: all of them count as changed. Else a test without one is a
+-- check that collected events tell of: dbt does not run it.
+data_tests as (
+    select
+        snapshot_id,
+        unique_id,
+        name,
+        test_fingerprint
+    from (
+        select
+            *,
+            max(test_fingerprint) over (partition by snapshot_id) as one_fingerprint
+        from nodes
+        where resource_type = 'test'
+    ) as tests
+    where
+        test_fingerprint is not null
+        or one_fingerprint is null
+),
+
 base_tests as (
     select
         pairs.head_snapshot_id,
-        nodes.unique_id,
-        nodes.test_fingerprint
+        data_tests.unique_id,
+        data_tests.test_fingerprint
     from pairs
-    inner join nodes on pairs.base_snapshot_id = nodes.snapshot_id
-    where nodes.resource_type = 'test'
+    inner join data_tests on pairs.base_snapshot_id = data_tests.snapshot_id
 ),
 
 impacted as (
@@ -60,23 +79,19 @@ impacted as (
         pairs.project_name,
         pairs.base_snapshot_id,
         pairs.head_snapshot_id,
-        nodes.unique_id,
-        nodes.name,
+        data_tests.unique_id,
+        data_tests.name,
         case when base_tests.unique_id is null then 'new' else 'changed' end as change
     from pairs
-    inner join nodes on pairs.head_snapshot_id = nodes.snapshot_id
+    inner join data_tests on pairs.head_snapshot_id = data_tests.snapshot_id
     left join base_tests
         on
             pairs.head_snapshot_id = base_tests.head_snapshot_id
-            and nodes.unique_id = base_tests.unique_id
+            and data_tests.unique_id = base_tests.unique_id
     where
-        nodes.resource_type = 'test'
-        -- A load of an older version has no fingerprints of tests: all of them count as changed.
-        and (
-            base_tests.test_fingerprint is null
-            or nodes.test_fingerprint is null
-            or nodes.test_fingerprint != base_tests.test_fingerprint
-        )
+        base_tests.test_fingerprint is null
+        or data_tests.test_fingerprint is null
+        or data_tests.test_fingerprint != base_tests.test_fingerprint
 ),
 
 vertices as (
