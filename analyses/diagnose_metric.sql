@@ -1,11 +1,13 @@
 {{ config(enabled=part_is_on('operations')) }}
+{%- set node = var('ripple_node', none) -%}
+{%- set asked = asked_nodes(node) if node else none %}
 
 -- A number looks wrong (vars ripple_node and ripple_column; ripple_node may be a failed test): all that it comes
 -- from, column by column, nearest first and down to the sources. Of each, how it is computed, how fresh it is, what
 -- changed since ripple_since, which tests guard it, what is wrong with it now, and whose it is. `*rows*` is which
 -- rows there are.
 with reached as (
-    {{ upstream_columns(var('ripple_node', none), var('ripple_column', none)) | indent(4) }}
+    {{ upstream_columns(asked, var('ripple_column', none)) | indent(4) }}
 ),
 
 dim_nodes as (

@@ -1,7 +1,9 @@
+{%- set node = var('ripple_node', none) -%}
+{%- set asked = asked_nodes(node) if node else none %}
 -- Everything that depends on a node (var ripple_node), nearest first: whom to tell before it changes. What another
 -- project reads as a source is followed there.
 with reached as (
-    {{ nodes_below(var('ripple_node', none)) | indent(4) }}
+    {{ nodes_below(asked) | indent(4) }}
 )
 
 select

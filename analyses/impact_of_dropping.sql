@@ -1,12 +1,14 @@
+{%- set node = var('ripple_node', none) -%}
+{%- set asked = asked_nodes(node) if node else none %}
 -- Whom it would reach to drop a column (vars ripple_node and ripple_column), nearest first.
 -- breaking: it reads the column, or one that is made of it; warning: its values or rows may differ, or nobody declared
 -- what it reads; info: it reads nothing of it, but stands on something that breaks.
 with lost as (
-    {{ downstream_columns(var('ripple_node', none), var('ripple_column', none) or '*rows*', certain=true) | indent(4) }}
+    {{ downstream_columns(asked, var('ripple_column', none) or '*rows*', certain=true) | indent(4) }}
 ),
 
 reached as (
-    {{ downstream_columns(var('ripple_node', none), var('ripple_column', none) or '*rows*') | indent(4) }}
+    {{ downstream_columns(asked, var('ripple_column', none) or '*rows*') | indent(4) }}
 ),
 
 column_edges as (
@@ -135,7 +137,7 @@ distances as (
         snapshot_id,
         unique_id,
         min(depth) as depth
-    from ({{ nodes_below(var('ripple_node', none)) | indent(4) }}) as below
+    from ({{ nodes_below(asked) | indent(4) }}) as below
     group by snapshot_id, unique_id
 )
 

@@ -1,10 +1,12 @@
 {{ config(enabled=part_is_on('operations')) }}
+{%- set node = var('ripple_node', none) -%}
+{%- set asked = asked_nodes(node) if node else none %}
 
 -- A number is wrong: whom to tell, the most critical asset first. From a node or one of its columns (vars
 -- ripple_node and ripple_column), or from a failed test (its name as ripple_node): each asset of which a column or
 -- the rows are reached, with whose it is, in other projects, too. Consumers that declare no columns may read it.
 with reached as (
-    {{ downstream_columns(var('ripple_node', none), var('ripple_column', none)) | indent(4) }}
+    {{ downstream_columns(asked, var('ripple_column', none)) | indent(4) }}
 ),
 
 column_edges as (

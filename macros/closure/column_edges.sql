@@ -1,11 +1,11 @@
-{% macro column_edges_below(node, certain=false) %}
-{{- dbt_ripple.column_edges_in_direction(dbt_ripple.nodes_below(node), 'parent', 'child', certain) }}
+{% macro column_edges_below(certain=false) %}
+{{- dbt_ripple.column_edges_in_direction(none, 'parent', 'child', certain) }}
 {% endmacro %}
 
 
 {#- Against the lineage: what is read stands where the reader is read below. -#}
-{% macro column_edges_above(node) %}
-{{- dbt_ripple.column_edges_in_direction(dbt_ripple.nodes_upstream(node), 'child', 'parent') }}
+{% macro column_edges_above() %}
+{{- dbt_ripple.column_edges_in_direction(none, 'child', 'parent') }}
 {% endmacro %}
 
 

@@ -79,9 +79,11 @@ def timed(work: Callable[[], Any]) -> Taken:
 class Side:
     """A copy of the project, with the package or without."""
 
-    def __init__(self, project: Path, folder: Path, *, package: bool) -> None:
+    def __init__(self, project: Path, folder: Path, *, package: bool, again: bool = False) -> None:
         self.name = "with" if package else "without"
         self.folder = folder / self.name
+        if again:
+            return
         shutil.copytree(
             project, self.folder, ignore=shutil.ignore_patterns("target", "logs", "dbt_packages")
         )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -142,19 +141,24 @@ def as_compiled(
     return environment.from_string(text).render()
 
 
-def question(column: str, raw: str, models: str, engine: str = "default") -> str:
+def question(
+    column: str,
+    raw: str,
+    models: str,
+    run: Callable[[str], list[Any]],
+    engine: str = "default",
+) -> str:
     """`impact_of_dropping` of a column of core's source, over these."""
-    of_models = {
-        "nodes": "dim_nodes",
-        "columns": "dim_columns",
-        "crossings": "fct_cross_project_edges",
-    }
-    return re.sub(
-        r"\bmain\.(\w+)",
-        lambda named: (
-            f"{models}{of_models[named[1]]}" if named[1] in of_models else f"{raw}{named[1]}"
-        ),
-        rendered("source.core.raw.raw", column, engine),
+    of_models = {"dim_nodes", "dim_columns", "fct_cross_project_edges"}
+    names = {name: f"{models}{name}" for name in of_models}
+    names |= {name: f"{models}{name}" for name in ("fct_column_edges", "fct_node_closure")}
+    return rendered(
+        "source.core.raw.raw",
+        column,
+        run,
+        engine,
+        ref=lambda name: names.get(name, f"{raw}{name}"),
+        joined=True,
     )
 
 
@@ -182,6 +186,9 @@ class Store:
 
     def render(self, text: str) -> str:
         return as_compiled(text, "raw.", "", self.target)
+
+    def run(self, sql: str) -> list[Any]:
+        return self.connection.sql(sql).fetchall()
 
     def crossings(self) -> set[tuple[str, str]]:
         frame = self.connection.sql(
@@ -265,7 +272,7 @@ def test_dropping_from_tables_is_as_from_artifacts(column: str) -> None:
     """The SQL question crosses as `impact --other-project` does."""
     projects = core(), finance()
     store = Store(*projects)
-    rows = {row[1]: row[4] for row in store.connection.sql(question(column, "raw.", "")).fetchall()}
+    rows = {row[1]: row[4] for row in store.run(question(column, "raw.", "", store.run))}
     joined = JoinedProjects([Member(p, lambda p=p: analyse(p)) for p in projects])  # type: ignore[misc]
     report = impact(
         projects[0],
@@ -301,9 +308,12 @@ def test_the_way_across_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         spark.sql(f"create {kind} across.{model} {using} as {sql}")
     assert spark.sql("select count(*) as n from across.fct_cross_project_edges").first()["n"] == 4
     for column in ("amount",):
-        rows = spark.sql(question(column, "across.", "across.", "spark")).collect()
+        asked_there = question(
+            column, "across.", "across.", lambda sql: spark.sql(sql).collect(), "spark"
+        )
+        rows = spark.sql(asked_there).collect()
         severities = {(row["unique_id"], row["severity"]) for row in rows}
-        here = store.connection.sql(question(column, "raw.", "")).fetchall()
+        here = store.run(question(column, "raw.", "", store.run))
         assert severities == {(row[1], row[4]) for row in here}
         assert "model.finance.report" in {unique_id for unique_id, _ in severities}
     # What goes from one project to another as the models follow it, after a change of fct.amount.
