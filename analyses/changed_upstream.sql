@@ -3,7 +3,9 @@
 {%- set column = var('ripple_column', none) -%}
 {%- set asked = asked_nodes(node) if node else none -%}
 {%- set starts = {} -%}
-{%- for vertex in start_columns(asked or [], column, rows=true) -%}{%- do starts.update({vertex: [1, 0]}) -%}{%- endfor -%}
+{%- for vertex in start_columns(asked or [], column, rows=true) -%}
+    {%- do starts.update({vertex: [1, 0]}) -%}
+{%- endfor -%}
 {%- set reached = walk(starts, 'upstream') if node else {} %}
 
 -- What changed lately (var ripple_since, by default the last 24 hours) upstream of a node, of one of its columns
@@ -16,14 +18,14 @@ with reached as (
 
 -- A column that is gone has no lineage any more: what was read of it, the load before says.
 read_before as (
-    {{ vertices_as_rows(walk_before(reached) if node else {}) | indent(4) }}
+    {{ vertices_as_rows(walk_before(reached, asked, column) if node else {}) | indent(4) }}
 ),
 
 asked as (
     select distinct
         {{ 'nodes.snapshot_id,' if not node }}
         nodes.name
-    from {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+    from {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
     where {{ node_is('nodes', asked) }}
 ),
 
@@ -37,7 +39,7 @@ nearest as (
 ),
 
 changes as (
-    select * from {{ ref('dbt_ripple', 'definition_changes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_definition_changes') }}
     where
         is_origin
         and changed_at >= {{ since() }}
@@ -61,7 +63,7 @@ redefined as (
         changes.unique_id,
         cast(null as {{ type_of('string') }}) as run_id
     from changes
-    inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+    inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
         on
             changes.project_name = nodes.project_name
             and changes.unique_id = nodes.unique_id
@@ -96,7 +98,7 @@ redefined as (
 ),
 
 runs as (
-    select * from {{ ref('dbt_ripple', 'fct_runs') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_runs') }}
     where
         resource_type = 'asset'
         and ran_at >= {{ since() }}
@@ -120,7 +122,7 @@ ran as (
         nodes.unique_id,
         runs.invocation_id as run_id
     from nearest
-    inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+    inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
         on
             nearest.snapshot_id = nodes.snapshot_id
             and nearest.unique_id = nodes.unique_id

@@ -16,7 +16,7 @@ select
     nodes.owner,
     nodes.criticality
 from reached
-inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
     on
         reached.snapshot_id = nodes.snapshot_id
         and reached.unique_id = nodes.unique_id

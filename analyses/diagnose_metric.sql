@@ -11,7 +11,7 @@ with reached as (
 ),
 
 dim_nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 ),
 
 -- A name is spelled as the analysis spells it.
@@ -31,7 +31,7 @@ columns as (
         unique_id,
         lower(column_name) as column_name,
         min(expression) as expression
-    from {{ ref('dbt_ripple', 'dim_columns') }}
+    from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
     group by snapshot_id, unique_id, lower(column_name)
 ),
 
@@ -41,7 +41,7 @@ last_runs as (
         unique_id,
         max(succeeded_at) as succeeded_at,
         max(max_loaded_at) as newest_row_at
-    from {{ ref('dbt_ripple', 'last_successful_run') }}
+    from {{ ref('dbt_ripple', 'ripple_last_successful_run') }}
     group by project_name, unique_id
 ),
 
@@ -53,7 +53,7 @@ changes as (
         count(*) as changes,
         max(changed_at) as last_changed_at,
         max(git_sha) as one_git_sha
-    from {{ ref('dbt_ripple', 'definition_changes') }}
+    from {{ ref('dbt_ripple', 'ripple_definition_changes') }}
     where
         is_origin
         and changed_at >= {{ since() }}
@@ -81,7 +81,7 @@ open_incidents as (
         node_id,
         count(*) as open_incidents,
         min(opened_at) as open_since
-    from {{ ref('dbt_ripple', 'incident_failures') }}
+    from {{ ref('dbt_ripple', 'ripple_incident_failures') }}
     where state = 'open'
     group by project_name, node_id
 )

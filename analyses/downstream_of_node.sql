@@ -16,11 +16,11 @@ select
     found.project_name,
     found.unique_id
 from reached
-inner join {{ ref('dbt_ripple', 'dim_nodes') }} as asked
+inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as asked
     on
         reached.start_snapshot_id = asked.snapshot_id
         and reached.start_id = asked.unique_id
-inner join {{ ref('dbt_ripple', 'dim_nodes') }} as found
+inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as found
     on
         reached.snapshot_id = found.snapshot_id
         and reached.unique_id = found.unique_id

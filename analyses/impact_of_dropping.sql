@@ -12,15 +12,15 @@ reached as (
 ),
 
 column_edges as (
-    select * from {{ ref('dbt_ripple', 'fct_column_edges') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }}
 ),
 
 dim_nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 ),
 
 closure as (
-    select * from {{ ref('dbt_ripple', 'fct_node_closure') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_node_closure') }}
 ),
 
 breaking as (
@@ -95,7 +95,7 @@ standing_0 as (
             closure.snapshot_id,
             closure.descendant_id as unique_id
         from standing_{{ step }} as stands
-        inner join {{ ref('dbt_ripple', 'fct_cross_project_edges') }} as crossings
+        inner join {{ ref('dbt_ripple', 'ripple_fct_cross_project_edges') }} as crossings
             on
                 stands.snapshot_id = crossings.parent_snapshot_id
                 and stands.unique_id = crossings.parent_id

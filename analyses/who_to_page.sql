@@ -10,11 +10,11 @@ with reached as (
 ),
 
 column_edges as (
-    select * from {{ ref('dbt_ripple', 'fct_column_edges') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }}
 ),
 
 dim_nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 ),
 
 undeclared as (
@@ -49,7 +49,7 @@ found as (
         reached.depth + 1 as depth,
         1 as may_read
     from reached
-    inner join {{ ref('dbt_ripple', 'fct_edges') }} as edges
+    inner join {{ ref('dbt_ripple', 'ripple_fct_edges') }} as edges
         on
             reached.snapshot_id = edges.snapshot_id
             and reached.unique_id = edges.parent_id
@@ -77,7 +77,7 @@ built as (
         project_name,
         unique_id,
         max(succeeded_at) as succeeded_at
-    from {{ ref('dbt_ripple', 'last_successful_run') }}
+    from {{ ref('dbt_ripple', 'ripple_last_successful_run') }}
     group by project_name, unique_id
 )
 

@@ -28,32 +28,32 @@ EDITED = Path("models", "staging", "stg_orders.sql")
 QUESTIONS = {
     "Who must be told before raw_orders changes?": """
 select nodes.owner, count(*) as assets, concat_ws(', ', sort_array(collect_list(nodes.name))) as names
-from shop_ripple.fct_node_closure as closure
-join shop_ripple.dim_nodes as nodes
+from shop_ripple.ripple_fct_node_closure as closure
+join shop_ripple.ripple_dim_nodes as nodes
   on nodes.snapshot_id = closure.snapshot_id and nodes.unique_id = closure.descendant_id
 where closure.ancestor_id = 'source.shop.raw.raw_orders' and closure.depth > 0
 group by nodes.owner
 order by assets desc, nodes.owner""",
     "Which columns pass on personal data as it is?": """
 select columns.pii, parent.name as from_node, edges.parent_column, child.name as to_node, edges.child_column
-from shop_ripple.fct_column_edges as edges
-join shop_ripple.dim_columns as columns
+from shop_ripple.ripple_fct_column_edges as edges
+join shop_ripple.ripple_dim_columns as columns
   on columns.snapshot_id = edges.snapshot_id
   and columns.unique_id = edges.parent_id
   and columns.column_name = edges.parent_column
-join shop_ripple.dim_nodes as parent
+join shop_ripple.ripple_dim_nodes as parent
   on parent.snapshot_id = edges.snapshot_id and parent.unique_id = edges.parent_id
-join shop_ripple.dim_nodes as child
+join shop_ripple.ripple_dim_nodes as child
   on child.snapshot_id = edges.snapshot_id and child.unique_id = edges.child_id
 where columns.pii is not null and edges.subtype = 'IDENTITY' and child.resource_type != 'source'
 order by columns.pii, from_node, to_node
 limit 8""",
     "What is revenue_daily.total_usd made of?": """
 select edges.type, edges.subtype, parent.name as from_node, edges.parent_column
-from shop_ripple.fct_column_edges as edges
-join shop_ripple.dim_nodes as parent
+from shop_ripple.ripple_fct_column_edges as edges
+join shop_ripple.ripple_dim_nodes as parent
   on parent.snapshot_id = edges.snapshot_id and parent.unique_id = edges.parent_id
-join shop_ripple.dim_nodes as child
+join shop_ripple.ripple_dim_nodes as child
   on child.snapshot_id = edges.snapshot_id and child.unique_id = edges.child_id
 where child.name = 'revenue_daily' and edges.child_column = 'total_usd'
 order by edges.type, edges.subtype, from_node, edges.parent_column""",

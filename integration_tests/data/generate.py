@@ -67,10 +67,38 @@ STATUS_SPELLINGS = {
     "returned": ["returned", "refunded"],
 }
 
-FIRST_NAMES = "Ada Bo Chen Dora Emil Fatma Goran Hana Ivo Jun Kira Liam Mina Noor Otto Pia".split()
-LAST_NAMES = (
-    "Abe Brandt Costa Dubois Evans Fischer Garcia Ito Jones Keller Lopez Martin".split()
-)
+FIRST_NAMES = [
+    "Ada",
+    "Bo",
+    "Chen",
+    "Dora",
+    "Emil",
+    "Fatma",
+    "Goran",
+    "Hana",
+    "Ivo",
+    "Jun",
+    "Kira",
+    "Liam",
+    "Mina",
+    "Noor",
+    "Otto",
+    "Pia",
+]
+LAST_NAMES = [
+    "Abe",
+    "Brandt",
+    "Costa",
+    "Dubois",
+    "Evans",
+    "Fischer",
+    "Garcia",
+    "Ito",
+    "Jones",
+    "Keller",
+    "Lopez",
+    "Martin",
+]
 
 CITIES = {
     "US": ["Austin", "Boston", "Denver"],
@@ -89,7 +117,7 @@ Row = dict[str, object]
 
 def money(value: float | Decimal, currency: str) -> Decimal:
     """Rounds an amount to what the currency has: two decimals, none for yen."""
-    unit = Decimal("1") if currency == "JPY" else Decimal("0.01")
+    unit = Decimal(1) if currency == "JPY" else Decimal("0.01")
     return Decimal(str(value)).quantize(unit, ROUND_HALF_UP)
 
 

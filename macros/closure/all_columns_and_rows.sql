@@ -4,7 +4,7 @@ select
     snapshot_id,
     unique_id,
     column_name
-from {{ ref('dbt_ripple', 'dim_columns') }}
+from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
 {%- if column %}
 where lower(column_name) = lower({{ dbt_ripple.text_literal(column) }})
 {%- endif %}
@@ -14,7 +14,7 @@ select
     snapshot_id,
     unique_id,
     '*rows*' as column_name
-from {{ ref('dbt_ripple', 'dim_nodes') }}
+from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 where resource_type not in ('test', 'unit_test')
 {%- endif %}
 {% endmacro %}

@@ -1,10 +1,10 @@
 {#-
     The loaded nodes that a name means, as the command line takes it: a stronger name hides a weaker one, and case only
-    counts where it tells two apart. Each is a row of dim_nodes. A name that several nodes of a project have is an error.
+    counts where it tells two apart. Each is a row of ripple_dim_nodes. A name that several nodes of a project have is an error.
     It is looked up while dbt compiles, so that a query holds what it asks for and nothing that could be asked.
 -#}
 {% macro asked_nodes(node) %}
-    {%- set dim_nodes = ref('dbt_ripple', 'dim_nodes') -%}
+    {%- set dim_nodes = ref('dbt_ripple', 'ripple_dim_nodes') -%}
     {%- if not execute -%}{%- do return([]) -%}{%- endif -%}
     {%- if adapter.get_relation(database=dim_nodes.database, schema=dim_nodes.schema, identifier=dim_nodes.identifier) is none -%}
         {%- do return(dbt_ripple.no_such_node(node, 0)) -%}
@@ -52,7 +52,7 @@
 {% endmacro %}
 
 
-{#- What a row of dim_nodes may be called, the strongest first: its id, its name, its name if it holds no data, where it is, its file. -#}
+{#- What a row of ripple_dim_nodes may be called, the strongest first: its id, its name, its name if it holds no data, where it is, its file. -#}
 {% macro names_of_node(row, tier) %}
     {%- set unique_id, name, kind, package, label = row[2], row[3], row[4], row[5], row[6] -%}
     {%- if tier == 0 -%}{%- do return([unique_id] + ([label] if kind == 'asset' and label else [])) -%}{%- endif -%}
@@ -94,7 +94,7 @@
     {%- if loaded or model.resource_type == 'analysis' -%}
         {%- do exceptions.raise_compiler_error(
             node ~ ': ' ~ (
-                'no node of this name is loaded; dim_nodes lists those that are' if loaded
+                'no node of this name is loaded; ripple_dim_nodes lists those that are' if loaded
                 else 'no lineage is loaded yet: run dbt-ripple build'
             )
         ) -%}

@@ -19,7 +19,7 @@ select
     column_edges.{{ far }}_id as child_id,
     column_edges.{{ far }}_column as child_column,
     max(case when column_edges.type = 'DIRECT' then 1 else 0 end) as is_value
-from {{ ref('dbt_ripple', 'fct_column_edges') }} as column_edges
+from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }} as column_edges
 {%- if nodes %}
 inner join (
     select distinct
@@ -32,7 +32,7 @@ inner join (
         and column_edges.{{ near }}_id = within.unique_id
 {%- endif %}
 {%- if certain %}
-inner join {{ ref('dbt_ripple', 'dim_nodes') }} as readers
+inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as readers
     on
         column_edges.snapshot_id = readers.snapshot_id
         and column_edges.child_id = readers.unique_id
@@ -57,7 +57,7 @@ select
     {{ far }}_id as child_id,
     {{ far }}_column as child_column,
     1 as is_value
-from {{ ref('dbt_ripple', 'fct_cross_project_edges') }}
+from {{ ref('dbt_ripple', 'ripple_fct_cross_project_edges') }}
 {%- if certain %}
 where parent_column != '*rows*'
 {%- endif %}

@@ -14,8 +14,8 @@
 
 
 {% macro nodes_in_direction(node, near, far, side, other_side) %}
-{%- set closure = ref('dbt_ripple', 'fct_node_closure') -%}
-{%- set crossings = ref('dbt_ripple', 'fct_cross_project_edges') -%}
+{%- set closure = ref('dbt_ripple', 'ripple_fct_node_closure') -%}
+{%- set crossings = ref('dbt_ripple', 'ripple_fct_cross_project_edges') -%}
 {%- set pairs = [] -%}
 {%- if node is not none -%}
     {%- for snapshot_id, unique_id in dbt_ripple.start_nodes(dbt_ripple.asked_nodes(node) if node is string else node) -%}

@@ -96,7 +96,7 @@
     {%- set near, far = ('parent', 'child') if direction == 'downstream' else ('child', 'parent') -%}
     {%- set from_, to = ('ancestor_id', 'descendant_id') if direction == 'downstream' else ('descendant_id', 'ancestor_id') -%}
     {%- set column_edges, closure = source('ripple_raw', 'column_edges'), source('ripple_raw', 'node_closure') -%}
-    {%- set nodes, crossings = source('ripple_raw', 'nodes'), ref('dbt_ripple', 'fct_cross_project_edges') -%}
+    {%- set nodes, crossings = source('ripple_raw', 'nodes'), ref('dbt_ripple', 'ripple_fct_cross_project_edges') -%}
     {%- set edges = {} -%}
     {%- set done = {} -%}
     {%- set way = namespace(nodes={}) -%}

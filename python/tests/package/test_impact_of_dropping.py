@@ -34,11 +34,11 @@ CROSSINGS = """
 """
 """No other project is loaded."""
 TABLE_OF = {
-    "dim_nodes": "nodes",
-    "dim_columns": "columns",
-    "fct_column_edges": "column_edges",
-    "fct_node_closure": "node_closure",
-    "fct_cross_project_edges": "crossings",
+    "ripple_dim_nodes": "nodes",
+    "ripple_dim_columns": "columns",
+    "ripple_fct_column_edges": "column_edges",
+    "ripple_fct_node_closure": "node_closure",
+    "ripple_fct_cross_project_edges": "crossings",
     "test_columns": "test_columns",
 }
 

@@ -80,7 +80,7 @@ def answered(connection: duckdb.DuckDBPyConnection, **variables: str) -> dict[st
             var=lambda name, default=None: variables.get(name, default),
         )
 
-    rows = connection.sql(render(MODELS / "impact" / "impacted_tests.sql"))
+    rows = connection.sql(render(MODELS / "impact" / "ripple_impacted_tests.sql"))
     assert rows.columns[-4:] == ["unique_id", "name", "change", "moved_reads"]
     return {row[3].rpartition(".")[2]: row[5:] for row in rows.fetchall()}
 
