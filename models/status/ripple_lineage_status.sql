@@ -1,6 +1,6 @@
 {#-
-    A model that is a view shows what ripple_dim_snapshots says is the latest; one that is a table what it was built with. Only
-    the latter can lag behind ripple_dim_snapshots.
+    A model that is a view shows what ripple_dim_snapshots says is the latest; one that is a table what it was built with.
+    Only the latter can lag behind ripple_dim_snapshots.
 -#}
 {%- set models = {
     'ripple_dim_nodes': 'nodes',

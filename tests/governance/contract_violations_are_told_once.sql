@@ -9,7 +9,9 @@
     ),
 } -%}
 {%- if part_is_on('health') -%}
-    {%- do keys.update({'domain_kpis_key': (ref('dbt_ripple', 'ripple_domain_kpis'), ['project_name', 'domain', 'week'])}) -%}
+    {%- do keys.update({
+        'domain_kpis_key': (ref('dbt_ripple', 'ripple_domain_kpis'), ['project_name', 'domain', 'week'])
+    }) -%}
 {%- endif %}
 {{ bad_keys(keys) }}
 {% endif %}

@@ -19,7 +19,9 @@
     ),
 } -%}
 {%- if not part_is_on('operations') -%}
-    {%- do keys.update({'lineage_coverage_key': (ref('dbt_ripple', 'ripple_lineage_coverage'), ['project_name', 'week'])}) -%}
+    {%- do keys.update({
+        'lineage_coverage_key': (ref('dbt_ripple', 'ripple_lineage_coverage'), ['project_name', 'week'])
+    }) -%}
 {%- endif %}
 {{ bad_keys(keys) }}
 {% endif %}

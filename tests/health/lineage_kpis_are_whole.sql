@@ -2,7 +2,8 @@
 {% if is_idle() %}
 {{ nothing() }}
 {% else %}
--- Figures that are there twice, and shares that are none. What ripple_lineage_kpis joins it has twice where that has it twice.
+-- Figures that are there twice, and shares that are none. What ripple_lineage_kpis joins it has twice where that has it
+-- twice.
 select
     {{ in_words(['project_name', 'week']) }} as found
 from {{ ref('dbt_ripple', 'ripple_lineage_kpis') }}

@@ -66,7 +66,8 @@ repeated as (
         ),
         'incidents_key': ('incidents', ['incident_id']),
         'measurements_key': (
-            ref('dbt_ripple', 'ripple_measurements'), ['project_name', 'target_name', 'unique_id', 'measure', 'invocation_id']
+            ref('dbt_ripple', 'ripple_measurements'),
+            ['project_name', 'target_name', 'unique_id', 'measure', 'invocation_id']
         ),
         'slo_status_key': ('slos', ['project_name', 'target_name', 'unique_id']),
     }) | indent(4) }}
