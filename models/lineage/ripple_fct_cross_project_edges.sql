@@ -1,4 +1,6 @@
 {{ config(file_format=var('ripple_file_format', 'parquet')) }}
+{#- Without several projects there is nothing to join. -#}
+{%- if projects_are_joined() or not execute %}
 
 -- What one project builds and another one declares as a source: the same relation_key. A model without a file is one
 -- that a plugin took over from another project (dbt's cross-project ref): the node of the same unique_id there.
@@ -141,3 +143,20 @@ final as (
 )
 
 select * from final
+{%- else %}
+with final as (
+    select
+        snapshot_id as parent_snapshot_id,
+        project_name as parent_project,
+        project_name as parent_id,
+        project_name as parent_column,
+        snapshot_id as child_snapshot_id,
+        project_name as child_project,
+        project_name as child_id,
+        project_name as child_column
+    from {{ ref('dbt_ripple', 'ripple_dim_snapshots') }}
+    where false
+)
+
+select * from final
+{%- endif %}

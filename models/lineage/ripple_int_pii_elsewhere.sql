@@ -1,7 +1,7 @@
 {{ config(file_format=var('ripple_file_format', 'parquet')) }}
 
 {#- Without several projects there is nothing to walk. -#}
-{%- set is_joined = projects_are_joined() %}
+{%- if projects_are_joined() or not execute %}
 {%- set starts %}
 select distinct
     child_snapshot_id as snapshot_id,
@@ -19,18 +19,6 @@ select
     child_column,
     1 as is_value
 from value_edges
-{%- endset %}
-{%- set nowhere %}
-select
-    snapshot_id as start_snapshot_id,
-    unique_id as start_id,
-    column_name as start_column,
-    snapshot_id,
-    unique_id,
-    column_name,
-    0 as depth
-from columns
-where false
 {%- endset %}
 
 with nodes as (
@@ -215,7 +203,7 @@ value_edges as (  -- noqa: ST03
 ),
 
 reached as (
-    {{ (walk_columns(starts, edges, each_start=true) if is_joined else nowhere) | indent(4) }}
+    {{ walk_columns(starts, edges, each_start=true) | indent(4) }}
 ),
 
 nearest as (
@@ -273,3 +261,22 @@ final as (
 )
 
 select * from final
+{%- else %}
+with final as (
+    select
+        snapshot_id,
+        project_name as unique_id,
+        project_name as column_name,
+        project_name as pii,
+        project_name as origin,
+        project_name as reason,
+        project_name as source_project,
+        project_name as source_id,
+        project_name as source_column,
+        project_name as path
+    from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
+    where false
+)
+
+select * from final
+{%- endif %}

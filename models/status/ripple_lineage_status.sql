@@ -153,12 +153,25 @@ nodes as (
     from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 ),
 
+-- As many as the models have, which are views that join more to each row.
 columns as (
-    select count(*) as column_count from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
+    select count(*) as column_count
+{%- if 'ripple_dim_columns' in kept %}
+    from {{ kept['ripple_dim_columns'][0] }}
+{%- else %}
+    from {{ source('ripple_raw', 'columns') }} as loaded_rows
+    inner join latest on loaded_rows.snapshot_id = latest.snapshot_id
+{%- endif %}
 ),
 
 column_edges as (
-    select count(*) as column_edge_count from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }}
+    select count(*) as column_edge_count
+{%- if 'ripple_fct_column_edges' in kept %}
+    from {{ kept['ripple_fct_column_edges'][0] }}
+{%- else %}
+    from {{ source('ripple_raw', 'column_edges') }} as loaded_rows
+    inner join latest on loaded_rows.snapshot_id = latest.snapshot_id
+{%- endif %}
 ),
 
 judged as (

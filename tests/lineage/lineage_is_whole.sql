@@ -15,8 +15,14 @@ edges as (
     select * from {{ ref('dbt_ripple', 'ripple_fct_edges') }}
 ),
 
+-- As they are loaded: the model adds an expression to each, a join that costs as much as a check.
 column_edges as (
-    select * from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }}
+    select column_edges.*
+    from {{ source('ripple_raw', 'column_edges') }} as column_edges
+    inner join {{ ref('dbt_ripple', 'ripple_dim_snapshots') }} as snapshots
+        on
+            column_edges.snapshot_id = snapshots.snapshot_id
+            and snapshots.is_latest
 ),
 
 closure as (
@@ -200,7 +206,7 @@ repeated as (
         'dim_nodes_key': ('nodes', ['snapshot_id', 'unique_id']),
         'dim_columns_key': ('columns', ['snapshot_id', 'unique_id', 'column_name']),
         'fct_edges_key': ('edges', ['snapshot_id', 'parent_id', 'child_id']),
-        'fct_column_edges_key': ('column_edges', [
+        'fct_column_edges_key': (ref('dbt_ripple', 'ripple_fct_column_edges'), [
             'snapshot_id', 'parent_id', 'parent_column', 'child_id', 'child_column', 'type', 'subtype', 'masking'
         ]),
         'fct_node_closure_key': ('closure', ['snapshot_id', 'ancestor_id', 'descendant_id']),

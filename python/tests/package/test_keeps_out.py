@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
+import jinja2
 import pytest
 
 pytest.importorskip("dbt.adapters.duckdb")
@@ -276,3 +278,31 @@ def test_what_is_damaged_is_found_and_named(duck: Path) -> None:
         with_found = f"{broken}; select distinct check_name from found"
         names = {name for (name,) in rows(duck, with_found)}
         assert check in names, (check, names)
+
+
+def test_a_view_that_is_there_with_the_same_text_is_not_made_again() -> None:
+    path = duck_project.REPOSITORY / "macros" / "runs" / "is_same_view.sql"
+
+    class Returned(Exception):  # noqa: N818
+        pass
+
+    def leave(value: object) -> None:
+        raise Returned(value)
+
+    environment = jinja2.Environment(extensions=["jinja2.ext.do"])
+    environment.globals["return"] = leave
+    macro = environment.from_string(path.read_text()).module.is_same_view  # type: ignore[attr-defined]
+
+    def same(text: str | None, sql: str, *, is_view: bool = True) -> bool:
+        listed = f"Database: s\nType: VIEW\nView Text: {text}\nSchema: root" if text else None
+        relation = SimpleNamespace(is_view=is_view, information=listed)
+        with pytest.raises(Returned) as returned:
+            macro(relation, sql)
+        return bool(returned.value.args[0])
+
+    sql = "\n-- Why.\nwith a as (\n    select 1 as x\n)\n\nselect * from a\n"
+    there = "with a as (\n    select 1 as x\n)\n\nselect * from a"
+    assert same(there, sql)
+    assert not same(there.replace("1", "2"), sql)
+    assert not same(there, sql, is_view=False)
+    assert not same(None, sql)
