@@ -1,4 +1,4 @@
-"""What the dbt package adds to somebody else's project: dbt's jaffle-shop on Spark, 14 models.
+"""What the dbt package adds to somebody else's project: dbt's jaffle-shop on Spark.
 
     python python/bench/jaffle_on_spark.py --clones DIR [--folder FOLDER] [--parts all]
 
