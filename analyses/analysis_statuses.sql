@@ -5,7 +5,7 @@ with columns as (
         snapshot_id,
         unique_id,
         count(*) as columns
-    from {{ ref('dbt_ripple', 'dim_columns') }}
+    from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
     group by snapshot_id, unique_id
 )
 
@@ -19,7 +19,7 @@ select
     ) as percent_of_type,
     sum(coalesce(columns.columns, 0)) as columns,
     min(nodes.analysis_reason) as one_reason
-from {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+from {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
 left join columns
     on
         nodes.snapshot_id = columns.snapshot_id

@@ -1,22 +1,34 @@
 {{ config(enabled=part_is_on('operations')) }}
+{%- set node = var('ripple_node', none) -%}
+{%- set column = var('ripple_column', none) -%}
+{%- set asked = asked_nodes(node) if node else none -%}
+{%- set starts = {} -%}
+{%- for vertex in start_columns(asked or [], column, rows=true) -%}
+    {%- do starts.update({vertex: [1, 0]}) -%}
+{%- endfor -%}
+{%- set reached = walk(starts, 'upstream') if node else {} %}
 
 -- What changed lately (var ripple_since, by default the last 24 hours) upstream of a node, of one of its columns
 -- (vars ripple_node and ripple_column) or of what a failed test reads (its name as ripple_node), nearest first: the
 -- definitions that were changed there, not those that moved along. Of a column, only what it is computed from, and
 -- which rows there are. And which runs of jobs that dbt does not start (collected events) ended there since: `run_id`.
 with reached as (
-    {{ upstream_columns(var('ripple_node', none), var('ripple_column', none)) | indent(4) }}
+    {{ (vertices_as_rows(reached) if node else upstream_columns(none, column)) | indent(4) }}
+),
+
+-- A column that is gone has no lineage any more: what was read of it, the load before says.
+read_before as (
+    {{ vertices_as_rows(walk_before(reached, asked, column) if node else {}) | indent(4) }}
 ),
 
 asked as (
     select distinct
-        {{ 'nodes.snapshot_id,' if not var('ripple_node', none) }}
+        {{ 'nodes.snapshot_id,' if not node }}
         nodes.name
-    from {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
-    where {{ node_is('nodes', var('ripple_node', none)) }}
+    from {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
+    where {{ node_is('nodes', asked) }}
 ),
 
--- A column that is gone has no lineage any more.
 nearest as (
     select
         snapshot_id,
@@ -27,7 +39,7 @@ nearest as (
 ),
 
 changes as (
-    select * from {{ ref('dbt_ripple', 'definition_changes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_definition_changes') }}
     where
         is_origin
         and changed_at >= {{ since() }}
@@ -38,7 +50,7 @@ redefined as (
         asked.name as asked_about,
         changes.changed_at,
         changes.git_sha,
-        coalesce(min(reached.depth), min(nearest.depth)) as depth,
+        coalesce(min(reached.depth), min(read_before.depth), 0) as depth,
         nodes.project_name,
         changes.name,
         changes.column_name,
@@ -50,24 +62,25 @@ redefined as (
         nodes.owner_channel,
         changes.unique_id,
         cast(null as {{ type_of('string') }}) as run_id
-    from nearest
-    inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+    from changes
+    inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
         on
-            nearest.snapshot_id = nodes.snapshot_id
-            and nearest.unique_id = nodes.unique_id
-    inner join changes
-        on
-            nodes.project_name = changes.project_name
-            and nodes.unique_id = changes.unique_id
-    inner join asked on {{ 'true' if var('ripple_node', none) else 'nearest.snapshot_id = asked.snapshot_id' }}
+            changes.project_name = nodes.project_name
+            and changes.unique_id = nodes.unique_id
+    inner join asked on {{ 'true' if node else 'nodes.snapshot_id = asked.snapshot_id' }}
     left join reached
         on
-            nearest.snapshot_id = reached.snapshot_id
-            and nearest.unique_id = reached.unique_id
+            nodes.snapshot_id = reached.snapshot_id
+            and nodes.unique_id = reached.unique_id
             and changes.column_name = lower(reached.column_name)
+    left join read_before
+        on
+            changes.base_snapshot_id = read_before.snapshot_id
+            and changes.unique_id = read_before.unique_id
+            and changes.column_name = lower(read_before.column_name)
     where
         reached.unique_id is not null
-        or changes.change = 'removed'
+        or (changes.change = 'removed' and {{ 'read_before.unique_id is not null' if node else 'true' }})
     group by
         asked.name,
         changes.changed_at,
@@ -85,7 +98,7 @@ redefined as (
 ),
 
 runs as (
-    select * from {{ ref('dbt_ripple', 'fct_runs') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_runs') }}
     where
         resource_type = 'asset'
         and ran_at >= {{ since() }}
@@ -109,7 +122,7 @@ ran as (
         nodes.unique_id,
         runs.invocation_id as run_id
     from nearest
-    inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+    inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
         on
             nearest.snapshot_id = nodes.snapshot_id
             and nearest.unique_id = nodes.unique_id
@@ -117,7 +130,7 @@ ran as (
         on
             nodes.project_name = runs.project_name
             and nodes.unique_id = runs.unique_id
-    inner join asked on {{ 'true' if var('ripple_node', none) else 'nearest.snapshot_id = asked.snapshot_id' }}
+    inner join asked on {{ 'true' if node else 'nearest.snapshot_id = asked.snapshot_id' }}
 ),
 
 final as (

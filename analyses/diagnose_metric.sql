@@ -1,15 +1,17 @@
 {{ config(enabled=part_is_on('operations')) }}
+{%- set node = var('ripple_node', none) -%}
+{%- set asked = asked_nodes(node) if node else none %}
 
 -- A number looks wrong (vars ripple_node and ripple_column; ripple_node may be a failed test): all that it comes
 -- from, column by column, nearest first and down to the sources. Of each, how it is computed, how fresh it is, what
 -- changed since ripple_since, which tests guard it, what is wrong with it now, and whose it is. `*rows*` is which
 -- rows there are.
 with reached as (
-    {{ upstream_columns(var('ripple_node', none), var('ripple_column', none)) | indent(4) }}
+    {{ upstream_columns(asked, var('ripple_column', none)) | indent(4) }}
 ),
 
 dim_nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 ),
 
 -- A name is spelled as the analysis spells it.
@@ -29,7 +31,7 @@ columns as (
         unique_id,
         lower(column_name) as column_name,
         min(expression) as expression
-    from {{ ref('dbt_ripple', 'dim_columns') }}
+    from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
     group by snapshot_id, unique_id, lower(column_name)
 ),
 
@@ -39,7 +41,7 @@ last_runs as (
         unique_id,
         max(succeeded_at) as succeeded_at,
         max(max_loaded_at) as newest_row_at
-    from {{ ref('dbt_ripple', 'last_successful_run') }}
+    from {{ ref('dbt_ripple', 'ripple_last_successful_run') }}
     group by project_name, unique_id
 ),
 
@@ -51,7 +53,7 @@ changes as (
         count(*) as changes,
         max(changed_at) as last_changed_at,
         max(git_sha) as one_git_sha
-    from {{ ref('dbt_ripple', 'definition_changes') }}
+    from {{ ref('dbt_ripple', 'ripple_definition_changes') }}
     where
         is_origin
         and changed_at >= {{ since() }}
@@ -79,7 +81,7 @@ open_incidents as (
         node_id,
         count(*) as open_incidents,
         min(opened_at) as open_since
-    from {{ ref('dbt_ripple', 'incident_failures') }}
+    from {{ ref('dbt_ripple', 'ripple_incident_failures') }}
     where state = 'open'
     group by project_name, node_id
 )

@@ -1,24 +1,26 @@
+{%- set node = var('ripple_node', none) -%}
+{%- set asked = asked_nodes(node) if node else none %}
 -- Whom it would reach to drop a column (vars ripple_node and ripple_column), nearest first.
 -- breaking: it reads the column, or one that is made of it; warning: its values or rows may differ, or nobody declared
 -- what it reads; info: it reads nothing of it, but stands on something that breaks.
 with lost as (
-    {{ downstream_columns(var('ripple_node', none), var('ripple_column', none) or '*rows*', certain=true) | indent(4) }}
+    {{ downstream_columns(asked, var('ripple_column', none) or '*rows*', certain=true) | indent(4) }}
 ),
 
 reached as (
-    {{ downstream_columns(var('ripple_node', none), var('ripple_column', none) or '*rows*') | indent(4) }}
+    {{ downstream_columns(asked, var('ripple_column', none) or '*rows*') | indent(4) }}
 ),
 
 column_edges as (
-    select * from {{ ref('dbt_ripple', 'fct_column_edges') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }}
 ),
 
 dim_nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 ),
 
 closure as (
-    select * from {{ ref('dbt_ripple', 'fct_node_closure') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_node_closure') }}
 ),
 
 breaking as (
@@ -93,7 +95,7 @@ standing_0 as (
             closure.snapshot_id,
             closure.descendant_id as unique_id
         from standing_{{ step }} as stands
-        inner join {{ ref('dbt_ripple', 'fct_cross_project_edges') }} as crossings
+        inner join {{ ref('dbt_ripple', 'ripple_fct_cross_project_edges') }} as crossings
             on
                 stands.snapshot_id = crossings.parent_snapshot_id
                 and stands.unique_id = crossings.parent_id
@@ -135,7 +137,7 @@ distances as (
         snapshot_id,
         unique_id,
         min(depth) as depth
-    from ({{ nodes_below(var('ripple_node', none)) | indent(4) }}) as below
+    from ({{ nodes_below(asked) | indent(4) }}) as below
     group by snapshot_id, unique_id
 )
 

@@ -5,8 +5,8 @@ with readers as (
         edges.parent_id as unique_id,
         count(case when children.resource_type not in ('test', 'unit_test') then 1 end) as direct_readers,
         count(case when children.resource_type in ('test', 'unit_test') then 1 end) as tests
-    from {{ ref('dbt_ripple', 'fct_edges') }} as edges
-    inner join {{ ref('dbt_ripple', 'dim_nodes') }} as children
+    from {{ ref('dbt_ripple', 'ripple_fct_edges') }} as edges
+    inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as children
         on
             edges.snapshot_id = children.snapshot_id
             and edges.child_id = children.unique_id
@@ -18,7 +18,7 @@ reach as (
         snapshot_id,
         ancestor_id as unique_id,
         count(*) as all_readers
-    from {{ ref('dbt_ripple', 'fct_node_closure') }}
+    from {{ ref('dbt_ripple', 'ripple_fct_node_closure') }}
     where depth > 0
     group by snapshot_id, ancestor_id
 ),
@@ -28,7 +28,7 @@ column_reads as (
         snapshot_id,
         parent_id as unique_id,
         count(distinct parent_column) as columns_read
-    from {{ ref('dbt_ripple', 'fct_column_edges') }}
+    from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }}
     where parent_column != '*rows*'
     group by snapshot_id, parent_id
 ),
@@ -38,7 +38,7 @@ columns as (
         snapshot_id,
         unique_id,
         count(*) as columns
-    from {{ ref('dbt_ripple', 'dim_columns') }}
+    from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
     group by snapshot_id, unique_id
 )
 
@@ -52,7 +52,7 @@ select
     coalesce(columns.columns, 0) as columns,
     nodes.owner,
     nodes.unique_id
-from {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+from {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
 inner join readers
     on
         nodes.snapshot_id = readers.snapshot_id

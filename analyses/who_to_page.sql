@@ -1,18 +1,20 @@
 {{ config(enabled=part_is_on('operations')) }}
+{%- set node = var('ripple_node', none) -%}
+{%- set asked = asked_nodes(node) if node else none %}
 
 -- A number is wrong: whom to tell, the most critical asset first. From a node or one of its columns (vars
 -- ripple_node and ripple_column), or from a failed test (its name as ripple_node): each asset of which a column or
 -- the rows are reached, with whose it is, in other projects, too. Consumers that declare no columns may read it.
 with reached as (
-    {{ downstream_columns(var('ripple_node', none), var('ripple_column', none)) | indent(4) }}
+    {{ downstream_columns(asked, var('ripple_column', none)) | indent(4) }}
 ),
 
 column_edges as (
-    select * from {{ ref('dbt_ripple', 'fct_column_edges') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }}
 ),
 
 dim_nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 ),
 
 undeclared as (
@@ -47,7 +49,7 @@ found as (
         reached.depth + 1 as depth,
         1 as may_read
     from reached
-    inner join {{ ref('dbt_ripple', 'fct_edges') }} as edges
+    inner join {{ ref('dbt_ripple', 'ripple_fct_edges') }} as edges
         on
             reached.snapshot_id = edges.snapshot_id
             and reached.unique_id = edges.parent_id
@@ -75,7 +77,7 @@ built as (
         project_name,
         unique_id,
         max(succeeded_at) as succeeded_at
-    from {{ ref('dbt_ripple', 'last_successful_run') }}
+    from {{ ref('dbt_ripple', 'ripple_last_successful_run') }}
     group by project_name, unique_id
 )
 

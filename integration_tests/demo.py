@@ -28,32 +28,32 @@ EDITED = Path("models", "staging", "stg_orders.sql")
 QUESTIONS = {
     "Who must be told before raw_orders changes?": """
 select nodes.owner, count(*) as assets, concat_ws(', ', sort_array(collect_list(nodes.name))) as names
-from shop_ripple.fct_node_closure as closure
-join shop_ripple.dim_nodes as nodes
+from shop_ripple.ripple_fct_node_closure as closure
+join shop_ripple.ripple_dim_nodes as nodes
   on nodes.snapshot_id = closure.snapshot_id and nodes.unique_id = closure.descendant_id
 where closure.ancestor_id = 'source.shop.raw.raw_orders' and closure.depth > 0
 group by nodes.owner
 order by assets desc, nodes.owner""",
     "Which columns pass on personal data as it is?": """
 select columns.pii, parent.name as from_node, edges.parent_column, child.name as to_node, edges.child_column
-from shop_ripple.fct_column_edges as edges
-join shop_ripple.dim_columns as columns
+from shop_ripple.ripple_fct_column_edges as edges
+join shop_ripple.ripple_dim_columns as columns
   on columns.snapshot_id = edges.snapshot_id
   and columns.unique_id = edges.parent_id
   and columns.column_name = edges.parent_column
-join shop_ripple.dim_nodes as parent
+join shop_ripple.ripple_dim_nodes as parent
   on parent.snapshot_id = edges.snapshot_id and parent.unique_id = edges.parent_id
-join shop_ripple.dim_nodes as child
+join shop_ripple.ripple_dim_nodes as child
   on child.snapshot_id = edges.snapshot_id and child.unique_id = edges.child_id
 where columns.pii is not null and edges.subtype = 'IDENTITY' and child.resource_type != 'source'
 order by columns.pii, from_node, to_node
 limit 8""",
     "What is revenue_daily.total_usd made of?": """
 select edges.type, edges.subtype, parent.name as from_node, edges.parent_column
-from shop_ripple.fct_column_edges as edges
-join shop_ripple.dim_nodes as parent
+from shop_ripple.ripple_fct_column_edges as edges
+join shop_ripple.ripple_dim_nodes as parent
   on parent.snapshot_id = edges.snapshot_id and parent.unique_id = edges.parent_id
-join shop_ripple.dim_nodes as child
+join shop_ripple.ripple_dim_nodes as child
   on child.snapshot_id = edges.snapshot_id and child.unique_id = edges.child_id
 where child.name = 'revenue_daily' and edges.child_column = 'total_usd'
 order by edges.type, edges.subtype, from_node, edges.parent_column""",
@@ -86,12 +86,16 @@ def dbt(*arguments: str, project: Path = PROJECT) -> None:
 
     result = dbtRunner().invoke([*arguments, "--project-dir", str(project)])
     if not result.success:
-        sys.exit(f"dbt {arguments[0]} failed: {result.exception or 'see the lines above'}")
+        sys.exit(
+            f"dbt {arguments[0]} failed: {result.exception or 'see the lines above'}"
+        )
 
 
 def one_expression(sql: str) -> str:
     """The edit of the third act: what a pull request changes."""
-    return edited(sql, "        orders.channel,", "        lower(orders.channel) as channel,")
+    return edited(
+        sql, "        orders.channel,", "        lower(orders.channel) as channel,"
+    )
 
 
 def another_layout(sql: str) -> str:
@@ -120,7 +124,12 @@ def change(make: Callable[[str], str]) -> None:
     after = make(before)
     (COPY / EDITED).write_text(after)
     lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), str(EDITED), str(EDITED), n=0, lineterm=""
+        before.splitlines(),
+        after.splitlines(),
+        str(EDITED),
+        str(EDITED),
+        n=0,
+        lineterm="",
     )
     print("\n".join(lines), end="\n\n")
     dbt("compile", "--target-path", str(COPY / "target"), project=COPY)
@@ -138,7 +147,10 @@ def what_to_test(stages: Stages) -> None:
     # Everything has just passed here; in CI, run_results.json in the state says so.
     asked = [*sides, "--target-path", "target", "--assume-passed"]
     shutil.copytree(
-        PROJECT, COPY, symlinks=True, ignore=shutil.ignore_patterns("target", "logs", "*.md")
+        PROJECT,
+        COPY,
+        symlinks=True,
+        ignore=shutil.ignore_patterns("target", "logs", "*.md"),
     )
     heading(
         "(d) One expression is edited: which tests can it break?  dbt-ripple select --state DIR"
@@ -148,10 +160,14 @@ def what_to_test(stages: Stages) -> None:
         select.main(asked, standalone_mode=False)
     heading("Why that one?  dbt-ripple explain TEST --state DIR")
     with stages("explain a test"):
-        explain.main(["unique_together_revenue_by_region", *asked], standalone_mode=False)
+        explain.main(
+            ["unique_together_revenue_by_region", *asked], standalone_mode=False
+        )
     heading("The lineage and this change as a page  dbt-ripple explorer --state DIR")
     with stages("write the explorer's page"):
-        explorer.main([*sides, "--target-path", "target", "-o", str(PAGE)], standalone_mode=False)
+        explorer.main(
+            [*sides, "--target-path", "target", "-o", str(PAGE)], standalone_mode=False
+        )
         picture()
     heading("(e) The same file in another layout instead")
     with stages("compile the other copy and select its tests"):
@@ -173,7 +189,9 @@ def picture() -> None:
                 browser = playwright.chromium.launch(executable_path=path)
             except Error:
                 continue
-            page = browser.new_page(viewport={"width": 1400, "height": 760}, color_scheme="light")
+            page = browser.new_page(
+                viewport={"width": 1400, "height": 760}, color_scheme="light"
+            )
             page.goto(PAGE.as_uri())
             page.wait_for_selector("#app[data-ready]")
             page.screenshot(path=PAGE.with_suffix(".png"))
@@ -222,7 +240,9 @@ def main() -> None:
         heading(
             "And who loads it?  ripple_assets.yml says it: dbt-ripple trace raw_orders --direction upstream"
         )
-        trace.main(["raw_orders", "--direction", "upstream", *at], standalone_mode=False)
+        trace.main(
+            ["raw_orders", "--direction", "upstream", *at], standalone_mode=False
+        )
         heading(
             "(b) What breaks if raw_orders.order_total is renamed?"
             "  dbt-ripple trace raw_orders.order_total"
@@ -237,7 +257,9 @@ def main() -> None:
     heading("How long it took")
     for name, seconds in stages.seconds.items():
         print(f"{seconds:7.1f} s  {name}")
-    print("\nLeft out: the snapshot and its history, which need Delta Lake (the tests build them).")
+    print(
+        "\nLeft out: the snapshot and its history, which need Delta Lake (the tests build them)."
+    )
     where = ARTIFACTS.relative_to(PROJECT.parent)
     print(
         f"""

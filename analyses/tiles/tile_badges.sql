@@ -12,7 +12,7 @@ with dim_nodes as (
         analysis_status,
         resource_type,
         package_name
-    from {{ ref('dbt_ripple', 'dim_nodes') }}
+    from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 ),
 
 -- One row for each node, certified node and check that counts.
@@ -35,7 +35,7 @@ counted as (
         unique_id,
         'certified' as figure,
         case when is_complete then 1 else 0 end as met
-    from {{ ref('dbt_ripple', 'certified_path_integrity') }}
+    from {{ ref('dbt_ripple', 'ripple_certified_path_integrity') }}
     where is_latest
 
     union all
@@ -45,7 +45,7 @@ counted as (
         node_id as unique_id,
         'slo' as figure,
         case when state = 'met' then 1 else 0 end as met
-    from {{ ref('dbt_ripple', 'slo_status') }}
+    from {{ ref('dbt_ripple', 'ripple_slo_status') }}
     where state in ('met', 'violated')
 ),
 
@@ -59,7 +59,7 @@ columns as (
             when dim_nodes.analysis_status = 'analysed' and dim_columns.fingerprint is not null then 1 else 0
         end as met
     from dim_nodes
-    inner join {{ ref('dbt_ripple', 'dim_columns') }} as dim_columns
+    inner join {{ ref('dbt_ripple', 'ripple_dim_columns') }} as dim_columns
         on
             dim_nodes.snapshot_id = dim_columns.snapshot_id
             and dim_nodes.unique_id = dim_columns.unique_id

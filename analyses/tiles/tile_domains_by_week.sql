@@ -10,5 +10,5 @@ select
     downtime_hours,
     contract_violations,
     100 * change_failure_rate as failed_changes_percent
-from {{ ref('dbt_ripple', 'domain_kpis') }}
+from {{ ref('dbt_ripple', 'ripple_domain_kpis') }}
 order by project_name, week, domain

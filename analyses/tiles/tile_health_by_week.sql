@@ -12,7 +12,7 @@
 } %}
 
 with kpis as (
-    select * from {{ ref('dbt_ripple', 'lineage_kpis') }}
+    select * from {{ ref('dbt_ripple', 'ripple_lineage_kpis') }}
 ),
 
 figures as (

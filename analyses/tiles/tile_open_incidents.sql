@@ -2,12 +2,12 @@
 
 -- A table of what is broken now: each open incident with the node, whose it is, and since when.
 with incidents as (
-    select * from {{ ref('dbt_ripple', 'incidents') }}
+    select * from {{ ref('dbt_ripple', 'ripple_incidents') }}
     where state = 'open'
 ),
 
 nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 )
 
 select

@@ -1,11 +1,11 @@
-{% macro column_edges_below(node, certain=false) %}
-{{- dbt_ripple.column_edges_in_direction(dbt_ripple.nodes_below(node), 'parent', 'child', certain) }}
+{% macro column_edges_below(certain=false) %}
+{{- dbt_ripple.column_edges_in_direction(none, 'parent', 'child', certain) }}
 {% endmacro %}
 
 
 {#- Against the lineage: what is read stands where the reader is read below. -#}
-{% macro column_edges_above(node) %}
-{{- dbt_ripple.column_edges_in_direction(dbt_ripple.nodes_upstream(node), 'child', 'parent') }}
+{% macro column_edges_above() %}
+{{- dbt_ripple.column_edges_in_direction(none, 'child', 'parent') }}
 {% endmacro %}
 
 
@@ -19,7 +19,7 @@ select
     column_edges.{{ far }}_id as child_id,
     column_edges.{{ far }}_column as child_column,
     max(case when column_edges.type = 'DIRECT' then 1 else 0 end) as is_value
-from {{ ref('dbt_ripple', 'fct_column_edges') }} as column_edges
+from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }} as column_edges
 {%- if nodes %}
 inner join (
     select distinct
@@ -32,7 +32,7 @@ inner join (
         and column_edges.{{ near }}_id = within.unique_id
 {%- endif %}
 {%- if certain %}
-inner join {{ ref('dbt_ripple', 'dim_nodes') }} as readers
+inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as readers
     on
         column_edges.snapshot_id = readers.snapshot_id
         and column_edges.child_id = readers.unique_id
@@ -57,7 +57,7 @@ select
     {{ far }}_id as child_id,
     {{ far }}_column as child_column,
     1 as is_value
-from {{ ref('dbt_ripple', 'fct_cross_project_edges') }}
+from {{ ref('dbt_ripple', 'ripple_fct_cross_project_edges') }}
 {%- if certain %}
 where parent_column != '*rows*'
 {%- endif %}

@@ -1,5 +1,8 @@
 {% macro downstream_columns(node, column, max_depth=none, certain=false) %}
-    {{- return(dbt_ripple.walk_columns(
-        dbt_ripple.columns_to_start_from(node, column), dbt_ripple.column_edges_below(node, certain), max_depth
-    )) -}}
+    {%- if node is none -%}
+        {{- return(dbt_ripple.walk_columns(
+            dbt_ripple.all_columns_and_rows(column), dbt_ripple.column_edges_below(certain), max_depth
+        )) -}}
+    {%- endif -%}
+    {{- return(dbt_ripple.walked_columns(node, column, 'downstream', max_depth, certain=certain)) -}}
 {% endmacro %}

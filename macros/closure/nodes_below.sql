@@ -14,21 +14,28 @@
 
 
 {% macro nodes_in_direction(node, near, far, side, other_side) %}
+{%- set closure = ref('dbt_ripple', 'ripple_fct_node_closure') -%}
+{%- set crossings = ref('dbt_ripple', 'ripple_fct_cross_project_edges') -%}
+{%- set pairs = [] -%}
+{%- if node is not none -%}
+    {%- for snapshot_id, unique_id in dbt_ripple.start_nodes(dbt_ripple.asked_nodes(node) if node is string else node) -%}
+        {%- do pairs.append({'snapshot_id': snapshot_id, 'unique_id': unique_id}) -%}
+    {%- endfor -%}
+{%- endif -%}
 {%- set within %}
 select
-    starts.snapshot_id as start_snapshot_id,
-    starts.unique_id as start_id,
+    closure.snapshot_id as start_snapshot_id,
+    closure.{{ near }} as start_id,
     closure.snapshot_id,
     closure.{{ far }} as unique_id,
     closure.depth
-from {{ ref('dbt_ripple', 'fct_node_closure') }} as closure
-inner join ({{ dbt_ripple.nodes_to_start_from(node) }}) as starts
-    on
-        closure.snapshot_id = starts.snapshot_id
-        and closure.{{ near }} = starts.unique_id
+from {{ closure }} as closure
+{%- if node is not none %}
+where {{ dbt_ripple.is_among_nodes(pairs, 'closure.snapshot_id', 'closure.' ~ near) }}
+{%- endif %}
 {%- endset -%}
 {%- set way = namespace(sql=within) -%}
-{%- for _ in range(var('ripple_max_projects', 2) | int) -%}
+{%- for _ in range(var('ripple_max_projects', 2) | int if dbt_ripple.projects_are_joined() else 0) -%}
 {%- set further %}
 {{ within }}
 union
@@ -39,12 +46,12 @@ select
     closure.{{ far }} as unique_id,
     reached.depth + 1 + closure.depth as depth
 from ({{ way.sql }}) as reached
-inner join {{ ref('dbt_ripple', 'fct_cross_project_edges') }} as crossings
+inner join {{ crossings }} as crossings
     on
         reached.snapshot_id = crossings.{{ side }}_snapshot_id
         and reached.unique_id = crossings.{{ side }}_id
         and crossings.child_column = '*rows*'
-inner join {{ ref('dbt_ripple', 'fct_node_closure') }} as closure
+inner join {{ closure }} as closure
     on
         crossings.{{ other_side }}_snapshot_id = closure.snapshot_id
         and crossings.{{ other_side }}_id = closure.{{ near }}

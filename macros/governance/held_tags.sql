@@ -7,7 +7,7 @@ select
     snapshot_id,
     unique_id,
     {{ dbt_ripple.text_literal(tag) }} as tag
-from {{ ref('dbt_ripple', 'dim_nodes') }}
+from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 where trim({{ tag }}) != ''
 {{ 'union all' if not loop.last }}
     {%- endfor -%}

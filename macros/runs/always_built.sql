@@ -5,7 +5,7 @@
     -#}
     {%- set found = [] -%}
     {%- for rule, level in (dbt_ripple.raw_setting('rules') or {}).items() if level and level != 'off' -%}
-        {%- if 'model.dbt_ripple.' ~ rule in graph.nodes -%}{%- do found.append('model.dbt_ripple.' ~ rule) -%}{%- endif -%}
+        {%- if 'model.dbt_ripple.ripple_' ~ rule in graph.nodes -%}{%- do found.append('model.dbt_ripple.ripple_' ~ rule) -%}{%- endif -%}
     {%- endfor -%}
     {%- for node in graph.nodes.values() if node.package_name != 'dbt_ripple' -%}
         {%- for parent in (node.depends_on.nodes or []) if parent.startswith('model.dbt_ripple.') -%}

@@ -12,7 +12,7 @@ from (
     {{ 'union all' if not loop.last }}
     {%- endfor %}
 ) as named
-left join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+left join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
     on
         named.snapshot_id = nodes.snapshot_id
         and named.unique_id = nodes.unique_id

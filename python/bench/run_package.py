@@ -1,6 +1,6 @@
 """What the dbt package costs: `dbt-ripple build`, and a plain `dbt build` beside one without the package.
 
-    python python/bench/run_package.py [--rounds 5] [--project DIR] [--folder FOLDER]
+    python python/bench/run_package.py [--rounds 5] [--project DIR] [--folder FOLDER] [--parts all]
 
 A project twice, one of them without the package, on one embedded Spark in one
 process, each in schemas of its own. First the project's own build and `dbt-ripple build`, then rounds in
@@ -79,12 +79,24 @@ def timed(work: Callable[[], Any]) -> Taken:
 class Side:
     """A copy of the project, with the package or without."""
 
-    def __init__(self, project: Path, folder: Path, *, package: bool) -> None:
+    def __init__(
+        self,
+        project: Path,
+        folder: Path,
+        *,
+        package: bool,
+        parts: str = "all",
+        again: bool = False,
+    ) -> None:
         self.name = "with" if package else "without"
         self.folder = folder / self.name
+        if again:
+            return
         shutil.copytree(
             project, self.folder, ignore=shutil.ignore_patterns("target", "logs", "dbt_packages")
         )
+        file = self.folder / "dbt_project.yml"
+        file.write_text(file.read_text().replace("ripple_parts: all", f"ripple_parts: {parts}"))
         packages = f"packages:\n  - local: {REPOSITORY}\n" if package else "packages: []\n"
         (self.folder / "packages.yml").write_text(packages)
         (self.folder / "package-lock.yml").unlink(missing_ok=True)
@@ -108,6 +120,12 @@ class Side:
         build.main(["--project-dir", str(self.folder)], standalone_mode=False)
 
 
+def shares(taken: Taken, own: Taken) -> str:
+    """What part of the project's own build it takes."""
+    wall, processor = taken.wall / own.wall, taken.processor / own.processor
+    return f"   {wall:.2f} of the project's own, {processor:.2f} of its processor"
+
+
 def say(what: str, taken: Taken, more: str = "") -> None:
     print(f"{what:<44} {taken}{more}", flush=True)
 
@@ -125,13 +143,14 @@ def main() -> None:
         " from the variable RIPPLE_SCHEMA, without other packages",
     )
     parser.add_argument("--folder", type=Path, help="kept; by default a temporary one")
+    parser.add_argument("--parts", default="[]", help="what ripple_parts says; by default nothing")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = (options.folder or Path(temporary)).resolve()
-        measure(options.project.resolve(), folder, options.rounds)
+        measure(options.project.resolve(), folder, options.rounds, options.parts)
 
 
-def measure(project: Path, folder: Path, rounds: int) -> None:
+def measure(project: Path, folder: Path, rounds: int, parts: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.update(
         DBT_QUIET="true",
@@ -145,13 +164,15 @@ def measure(project: Path, folder: Path, rounds: int) -> None:
     os.chdir(folder)
     with contextlib.redirect_stdout(sys.stderr):
         session = get_session()
-        ours = Side(project, folder, package=True)
+        ours = Side(project, folder, package=True, parts=parts)
         plain = Side(project, folder, package=False)
     own = timed(lambda: ours.dbt("build", "--exclude", "package:dbt_ripple"))
     say("the project's own dbt build, Spark cold", own)
     for which in ("dbt-ripple build", "dbt-ripple build again"):
         taken = timed(ours.lineage)
-        say(which, taken, f"   {taken.wall / own.wall:.2f} of the project's own")
+        say(which, taken, shares(taken, own))
+    tests = timed(lambda: ours.dbt("test", "--select", "package:dbt_ripple"))
+    say("the package's own tests", tests, shares(tests, own))
     pairs = []
     for number in range(rounds + 1):
         sides = [ours, plain] if number % 2 else [plain, ours]

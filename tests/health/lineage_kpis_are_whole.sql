@@ -2,10 +2,11 @@
 {% if is_idle() %}
 {{ nothing() }}
 {% else %}
--- Figures that are there twice, and shares that are none. What lineage_kpis joins it has twice where that has it twice.
+-- Figures that are there twice, and shares that are none. What ripple_lineage_kpis joins it has twice where that has it
+-- twice.
 select
     {{ in_words(['project_name', 'week']) }} as found
-from {{ ref('dbt_ripple', 'lineage_kpis') }}
+from {{ ref('dbt_ripple', 'ripple_lineage_kpis') }}
 group by project_name, week
 having
     count(*) > 1

@@ -4,7 +4,7 @@
 {% else %}
 -- Impacted tests that are there twice, and those that the load they are said of does not have as tests.
 with impacted as (
-    select * from {{ ref('dbt_ripple', 'impacted_tests') }}
+    select * from {{ ref('dbt_ripple', 'ripple_impacted_tests') }}
 ),
 
 tests as (

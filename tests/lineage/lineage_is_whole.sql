@@ -4,35 +4,41 @@
 {% else %}
 -- One query of many checks: of each, what breaks it, by its name.
 with nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
 ),
 
 columns as (
-    select * from {{ ref('dbt_ripple', 'dim_columns') }}
+    select * from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
 ),
 
 edges as (
-    select * from {{ ref('dbt_ripple', 'fct_edges') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_edges') }}
 ),
 
+-- As they are loaded: the model adds an expression to each, a join that costs as much as a check.
 column_edges as (
-    select * from {{ ref('dbt_ripple', 'fct_column_edges') }}
+    select column_edges.*
+    from {{ source('ripple_raw', 'column_edges') }} as column_edges
+    inner join {{ ref('dbt_ripple', 'ripple_dim_snapshots') }} as snapshots
+        on
+            column_edges.snapshot_id = snapshots.snapshot_id
+            and snapshots.is_latest
 ),
 
 closure as (
-    select * from {{ ref('dbt_ripple', 'fct_node_closure') }}
+    select * from {{ ref('dbt_ripple', 'ripple_fct_node_closure') }}
 ),
 
 -- What comes from another project is known there.
 own_pii_columns as (  -- noqa: ST03
-    select * from {{ ref('dbt_ripple', 'pii_columns') }}
+    select * from {{ ref('dbt_ripple', 'ripple_pii_columns') }}
     where source_project = project_name
 ),
 
 test_columns as (
     select test_columns.*
     from {{ source('ripple_raw', 'test_columns') }} as test_columns
-    inner join {{ ref('dbt_ripple', 'dim_snapshots') }} as snapshots
+    inner join {{ ref('dbt_ripple', 'ripple_dim_snapshots') }} as snapshots
         on
             test_columns.snapshot_id = snapshots.snapshot_id
             and snapshots.is_latest
@@ -43,7 +49,7 @@ rows_of_snapshots as (
     select
         'dim_snapshots_says_what_and_when' as check_name,
         snapshot_id as found
-    from {{ ref('dbt_ripple', 'dim_snapshots') }}
+    from {{ ref('dbt_ripple', 'ripple_dim_snapshots') }}
     where
         project_name is null
         or loaded_at is null
@@ -53,7 +59,7 @@ rows_of_status as (
     select
         'lineage_status_is_known' as check_name,
         {{ in_words(['status', 'message']) }} as found
-    from {{ ref('dbt_ripple', 'lineage_status') }}
+    from {{ ref('dbt_ripple', 'ripple_lineage_status') }}
     where
         status is null
         or status not in ('empty', 'stale', 'behind', 'loaded')
@@ -196,19 +202,19 @@ cycles as (
 
 repeated as (
     {{ bad_keys({
-        'dim_snapshots_key': (ref('dbt_ripple', 'dim_snapshots'), ['snapshot_id']),
+        'dim_snapshots_key': (ref('dbt_ripple', 'ripple_dim_snapshots'), ['snapshot_id']),
         'dim_nodes_key': ('nodes', ['snapshot_id', 'unique_id']),
         'dim_columns_key': ('columns', ['snapshot_id', 'unique_id', 'column_name']),
         'fct_edges_key': ('edges', ['snapshot_id', 'parent_id', 'child_id']),
-        'fct_column_edges_key': ('column_edges', [
+        'fct_column_edges_key': (ref('dbt_ripple', 'ripple_fct_column_edges'), [
             'snapshot_id', 'parent_id', 'parent_column', 'child_id', 'child_column', 'type', 'subtype', 'masking'
         ]),
         'fct_node_closure_key': ('closure', ['snapshot_id', 'ancestor_id', 'descendant_id']),
         'fct_cross_project_edges_key': (
-            ref('dbt_ripple', 'fct_cross_project_edges'),
+            ref('dbt_ripple', 'ripple_fct_cross_project_edges'),
             ['parent_snapshot_id', 'parent_id', 'parent_column', 'child_snapshot_id', 'child_id', 'child_column']
         ),
-        'pii_columns_key': (ref('dbt_ripple', 'pii_columns'), ['snapshot_id', 'unique_id', 'column_name']),
+        'pii_columns_key': (ref('dbt_ripple', 'ripple_pii_columns'), ['snapshot_id', 'unique_id', 'column_name']),
         'test_columns_key': ('test_columns', ['snapshot_id', 'test_id', 'unique_id', 'column_name']),
     }) | indent(4) }}
 ),

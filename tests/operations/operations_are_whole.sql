@@ -4,15 +4,15 @@
 {% else %}
 -- One query of many checks: of each, what breaks it, by its name.
 with changes as (
-    select * from {{ ref('dbt_ripple', 'definition_changes') }}
+    select * from {{ ref('dbt_ripple', 'ripple_definition_changes') }}
 ),
 
 incidents as (
-    select * from {{ ref('dbt_ripple', 'incidents') }}
+    select * from {{ ref('dbt_ripple', 'ripple_incidents') }}
 ),
 
 slos as (
-    select * from {{ ref('dbt_ripple', 'slo_status') }}
+    select * from {{ ref('dbt_ripple', 'ripple_slo_status') }}
 ),
 
 -- Changes of which none was made where it is seen: each must have begun in one of them.
@@ -55,18 +55,19 @@ repeated as (
     {{ bad_keys({
         'run_results_key': (source('ripple_raw', 'run_results'), ['snapshot_id', 'invocation_id', 'unique_id']),
         'run_history_key': (source('ripple_raw', 'run_history'), ['invocation_id', 'unique_id']),
-        'fct_runs_key': (ref('dbt_ripple', 'fct_runs'), ['invocation_id', 'unique_id']),
-        'test_history_key': (ref('dbt_ripple', 'test_history'), ['invocation_id', 'unique_id']),
+        'fct_runs_key': (ref('dbt_ripple', 'ripple_fct_runs'), ['invocation_id', 'unique_id']),
+        'test_history_key': (ref('dbt_ripple', 'ripple_test_history'), ['invocation_id', 'unique_id']),
         'last_successful_run_key': (
-            ref('dbt_ripple', 'last_successful_run'), ['project_name', 'target_name', 'unique_id']
+            ref('dbt_ripple', 'ripple_last_successful_run'), ['project_name', 'target_name', 'unique_id']
         ),
         'definition_changes_key': ('changes', ['snapshot_id', 'unique_id', 'column_name']),
         'incident_failures_key': (
-            ref('dbt_ripple', 'incident_failures'), ['project_name', 'target_name', 'unique_id', 'opened_at']
+            ref('dbt_ripple', 'ripple_incident_failures'), ['project_name', 'target_name', 'unique_id', 'opened_at']
         ),
         'incidents_key': ('incidents', ['incident_id']),
         'measurements_key': (
-            ref('dbt_ripple', 'measurements'), ['project_name', 'target_name', 'unique_id', 'measure', 'invocation_id']
+            ref('dbt_ripple', 'ripple_measurements'),
+            ['project_name', 'target_name', 'unique_id', 'measure', 'invocation_id']
         ),
         'slo_status_key': ('slos', ['project_name', 'target_name', 'unique_id']),
     }) | indent(4) }}

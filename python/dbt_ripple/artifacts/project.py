@@ -446,6 +446,8 @@ class Project:
         local_packages: the names of the packages that the project's own repository holds.
         masking: the functions that mask, where another side of the project decides it; None where its own
             declarations do.
+        of_dbt: the same as dbt alone has it, where declared assets and collected jobs are nodes of this one; else
+            None.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
         notes: what the reader had to leave out or assume, one sentence each.
 
@@ -485,6 +487,7 @@ class Project:
     local_packages: frozenset[str] = frozenset()
     masking: frozenset[str] | None = None
     edited_macros: dict[str, Macro] = field(default_factory=dict)
+    of_dbt: Project | None = None
     digest: Later[str] = Later(str)
     notes: list[str] = field(default_factory=list)
 

@@ -115,7 +115,7 @@ class _Tables:
             raise RippleError(
                 f"the lineage tables cannot be asked ({why(result)[:160]})",
                 f"--tables: {self._folder}",
-                "name a dbt project with the package dbt_ripple, whose models `dbt-ripple build` has built",
+                "name a dbt project with the package dbt_ripple, whose var ripple_parts is all, and run `dbt-ripple build`",
             ) from result.exception
         return [row for shown in result.result.results for row in _of_table(shown.agate_table)]
 
@@ -136,7 +136,7 @@ select
     last_status as status,
     cast(opened_at as {{ dbt.type_string() }}) as opened_at,
     cast(last_failed_at as {{ dbt.type_string() }}) as failed_at
-from {{ ref('dbt_ripple', 'incident_failures') }}
+from {{ ref('dbt_ripple', 'ripple_incident_failures') }}
 where state = 'open' and project_name = {project} and unique_id = {unique_id}
 order by last_failed_at
 """
@@ -147,7 +147,7 @@ from (
     select
         *,
         row_number() over (partition by unique_id order by ran_at desc, invocation_id desc) as recency
-    from {{ ref('dbt_ripple', 'fct_runs') }}
+    from {{ ref('dbt_ripple', 'ripple_fct_runs') }}
     where is_success and project_name = {project}
 ) as successes
 where recency = 1
@@ -157,7 +157,7 @@ _VIOLATIONS: Final = """
 select
     unique_id, name, owner, column_name, violation,
     cast(found_at as {{ dbt.type_string() }}) as found_at
-from {{ ref('dbt_ripple', 'contract_violations') }}
+from {{ ref('dbt_ripple', 'ripple_contract_violations') }}
 where project_name = {project}
 order by found_at desc
 """

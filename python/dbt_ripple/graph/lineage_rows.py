@@ -165,7 +165,8 @@ def build_rows(
                 parents[child].append(parent)
     closure_rows, depth = _closure_rows(id_, parents, max_closure)
     repeats = _repeatable(project, analysis) if repeatable else {}
-    context = ProjectContext(project)
+    # As dbt has it: hooks that ask for all nodes do not see the assets, and no asset changes a test.
+    context = ProjectContext(project.of_dbt or project)
     keys = _relation_keys(context)
     test_fingerprints = outcome_fingerprints(context, analysis.tests)
     rows: dict[str, list[msgspec.Struct]] = {

@@ -215,7 +215,7 @@ class _Builder:
             self._sources.setdefault(link.child, []).append(link)
         self._results = {result.unique_id: result for result in at_hand.project.executed}
         self._test_fingerprints = outcome_fingerprints(
-            ProjectContext(at_hand.project), at_hand.analysis.tests
+            ProjectContext(at_hand.project.of_dbt or at_hand.project), at_hand.analysis.tests
         )
 
     def node(self, unique_id: str) -> EvidenceNode:

@@ -75,10 +75,12 @@ class Destination:
     Attributes:
         namespace: the schema, with its catalog before it where there is one.
         file_format: what missing tables are made of: parquet, delta or iceberg.
+        prefix: of the tables' names, where they stand among others'.
     """
 
     namespace: tuple[str, ...]
     file_format: str = "parquet"
+    prefix: str = ""
 
     @property
     def schema(self) -> str:
@@ -87,7 +89,7 @@ class Destination:
 
     def table(self, name: str) -> str:
         """A table as SQL names it, quoted."""
-        return f"{self.schema}.{_quoted(name)}"
+        return f"{self.schema}.{_quoted(self.prefix + name)}"
 
     def __str__(self) -> str:
         return ".".join(self.namespace)
@@ -162,7 +164,10 @@ def destination(
             "ripple_file_format",
             f"use one of {', '.join(_FILE_FORMATS)}",
         )
-    return Destination(namespace, chosen)
+    prefix = ""
+    if source is not None and namespace[-1] == source.schema:
+        prefix = (source.identifier or COMMIT).removesuffix(COMMIT)
+    return Destination(namespace, chosen, prefix)
 
 
 def load(
@@ -262,7 +267,7 @@ def prepare(server: Server, to: Destination, each: _Each) -> None:
 
     def make(table: str) -> None:
         name = to.table(table)
-        if table not in there:
+        if (to.prefix + table).lower() not in there:
             server.execute(create_table(name, table, to.file_format))
             return
         present = {column.lower() for column in described(server, name)}

@@ -20,6 +20,9 @@ from dbt_ripple.spark.session import first_line
 if TYPE_CHECKING:
     from dbt_ripple.spark.server import Server
 
+PREFIX: Final = "ripple_"
+"""Of the names of all models of the package: a project may have an `incidents` of its own."""
+
 Plain = str | int | float | bool | None
 Rows = list[dict[str, Plain]]
 
@@ -37,8 +40,13 @@ LOADS: Final = "dim_snapshots"
 
 
 def relation_of(project: Project, model: str) -> str | None:
-    """The name in the warehouse of a model of the package; None where the project does not have it."""
-    node = {**project.nodes, **project.hidden}.get(f"model.dbt_ripple.{model}")
+    """The name in the warehouse of a model of the package; None where the project does not have it.
+
+    Args:
+        project: its manifest.
+        model: without the prefix that all of them have.
+    """
+    node = {**project.nodes, **project.hidden}.get(f"model.dbt_ripple.{PREFIX}{model}")
     return node.relation_name if node is not None else None
 
 
@@ -82,7 +90,9 @@ def read_models(
     unread: dict[str, str] = {}
     for model, relation in wanted.items():
         if relation is None:
-            unread[model] = "the project has switched it off, or has an older dbt_ripple"
+            unread[model] = (
+                "the var ripple_parts does not switch it on, or the project has another dbt_ripple"
+            )
             continue
         try:
             records = _rows_of(spark, relation, project.name)

@@ -11,7 +11,11 @@ import pytest
 from dbt_ripple.artifacts import Project, masking_functions, read_project
 
 SOURCE = "source.dbt_ripple.ripple_raw.nodes"
-OWN = ("model.dbt_ripple.dim_nodes", "model.dbt_ripple.pii_columns", "test.dbt_ripple.whole")
+OWN = (
+    "model.dbt_ripple.ripple_dim_nodes",
+    "model.dbt_ripple.ripple_pii_columns",
+    "test.dbt_ripple.whole",
+)
 
 
 def written(folder: Path, *, reads: bool = False, name: str = "shop") -> Project:

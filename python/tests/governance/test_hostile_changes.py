@@ -364,7 +364,9 @@ def test_the_mark_of_an_ephemeral_model_stands_in_its_readers() -> None:
 
 def listing(functions: list[str]) -> Node:
     return node(
-        "model.dbt_ripple.pii_columns", "select 1 as a", meta={"masking_functions": functions}
+        "model.dbt_ripple.ripple_pii_columns",
+        "select 1 as a",
+        meta={"masking_functions": functions},
     )
 
 

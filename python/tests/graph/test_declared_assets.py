@@ -617,3 +617,30 @@ def test_assets_and_another_dbt_project_at_once() -> None:
     )
     severity_of = {a.full_name: a.severity for a in report.affected_assets}
     assert (severity_of["totals"], severity_of["q.far"]) == ("breaking", "breaking")
+
+
+def test_an_asset_changes_no_fingerprint_of_a_test() -> None:
+    """A hook that asks for all nodes is part of each test's fingerprint: assets are no nodes of dbt."""
+    hook = node(
+        "operation.p.p-on-run-end-0",
+        raw="{% set all = graph %}{% for node in all.nodes.values() %}{{ f(node.description) }}{% endfor %}",
+    )
+    base = shop()
+    of = project(*base.nodes.values(), hook, catalog=LISTED)
+    rows = [
+        build_rows(of, analyse(of)).rows["nodes"],
+        build_rows((lineage := linked(LOAD, of)).graph.acyclic, lineage.analysis).rows["nodes"],
+    ]
+    alone, with_assets = (
+        {n.unique_id: n.test_fingerprint for n in side if n.resource_type == "test"}  # type: ignore[attr-defined]
+        for side in rows
+    )
+    assert len(rows[0]) < len(rows[1])
+    assert alone == with_assets
+    described = replace(of.nodes[STG], description="other words")
+    nodes = [described if n.unique_id == STG else n for n in of.nodes.values()]
+    other = project(*nodes, catalog=LISTED)
+    near_miss = build_rows(other, analyse(other)).rows["nodes"]
+    assert {n.test_fingerprint for n in near_miss if n.resource_type == "test"}.isdisjoint(  # type: ignore[attr-defined]
+        alone.values()
+    )

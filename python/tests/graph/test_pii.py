@@ -282,7 +282,7 @@ def test_nothing_else_is(expression: str) -> None:
     ],
 )
 def test_functions_that_the_project_says_mask(expression: str) -> None:
-    of_package = node("model.dbt_ripple.pii_columns", "select 1 as x")
+    of_package = node("model.dbt_ripple.ripple_pii_columns", "select 1 as x")
     of_package = replace(of_package, meta={"masking_functions": ["Hide", "x.y.regexp_replace"]})
     m = model("m", f"select {expression} as x from s.people")
     assert below(people(), m) == ["m.x"]
@@ -299,7 +299,7 @@ def test_a_dbt_function_that_is_said_to_mask() -> None:
 
 def test_what_masks_is_part_of_the_key_of_the_cache(tmp_path: Path) -> None:
     m = model("m", "select hide(email) as x from s.people")
-    of_package = node("model.dbt_ripple.pii_columns", "select 1 as x")
+    of_package = node("model.dbt_ripple.ripple_pii_columns", "select 1 as x")
     for masking, inherited in (([], 1), (["hide"], 0), ([], 1)):
         of_package = replace(of_package, meta={"masking_functions": masking})
         made = project(people(), m, of_package, catalog=CATALOG)
@@ -449,7 +449,7 @@ def test_what_is_certain_on_the_other_side_is_there(
 )
 def test_a_function_of_a_schema_masks_only_where_it_is_listed(expression: str, masks: bool) -> None:
     listed = node(
-        "model.dbt_ripple.pii_columns",
+        "model.dbt_ripple.ripple_pii_columns",
         "select 1 as a",
         meta={"masking_functions": ["tools.hide", "tools.sha512"]},
     )

@@ -19,6 +19,7 @@ name: day
 version: 1.0.0
 profile: day
 on-run-end: "{{ dbt_ripple.record_run(results) }}"
+vars: {dbt_ripple: {ripple_parts: all}}
 flags: {require_generic_test_arguments_property: false}
 models: {day: {+materialized: table, +file_format: parquet}}
 """,
@@ -63,7 +64,7 @@ models:
 MODELS = "dbt run --select +dbt_ripple.operations dbt_ripple.governance.contract_violations"
 INCIDENTS = (
     "sql select name, state, owner, failed_runs, cause_unique_id, cause_column, seconds_to_recovery"
-    " from day_ripple.incidents where severity = 'error'"
+    " from day_ripple.ripple_incidents where severity = 'error'"
 )
 
 
@@ -88,11 +89,11 @@ def test_a_game_day(spark: SparkSession, tmp_path: Path) -> None:
         MODELS,
         INCIDENTS,
         "sql select message from day_ripple_raw.run_history where status = 'error'",
-        "sql select violation from day_ripple.contract_violations where column_name = '*' and is_latest",
+        "sql select violation from day_ripple.ripple_contract_violations where column_name = '*' and is_latest",
         f"dbt build {mine} nothing_declared",
         MODELS,
         INCIDENTS,
-        "sql select sum(seconds_to_recovery) as total from day_ripple.incidents",
+        "sql select sum(seconds_to_recovery) as total from day_ripple.ripple_incidents",
         "! dbt test --select nothing_declared",
         GITHUB_SHA="",
     )

@@ -125,7 +125,7 @@ def test_impacted_tests_in_sql_is_what_select_says(
         *(("tests", with_other_tests), ("value", lower), ("rows", fewer), ("broken", broken)),
     ):
         heads.append(edited(tmp_path / name, heads[-1], change))
-    asked = "sql select unique_id, change, moved_reads from shop_ripple.impacted_tests"
+    asked = "sql select unique_id, change, moved_reads from shop_ripple.ripple_impacted_tests"
     # Raw tables that an older version made: no column of tests' fingerprints.
     older = "select * except (test_fingerprint) from shop_ripple_raw.nodes"
     # A Spark of its own: the metastore and the warehouse that the demo left are fixed when the JVM starts.
@@ -173,11 +173,11 @@ def test_impacted_tests_in_sql_is_what_select_says(
 
 LINEAGE_SQL = """sql
 select
-  (select count(*) from {s}_ripple.dim_nodes) as nodes,
-  (select count(*) from {s}_ripple.fct_column_edges) as column_edges,
-  (select count(*) from {s}_ripple.dim_snapshots) as snapshots,
-  (select status from {s}_ripple.lineage_status) as status,
-  (select count(*) from {s}_ripple.dim_nodes where analysis_status in ('opaque', 'broken')) as unseen
+  (select count(*) from {s}_ripple.ripple_dim_nodes) as nodes,
+  (select count(*) from {s}_ripple.ripple_fct_column_edges) as column_edges,
+  (select count(*) from {s}_ripple.ripple_dim_snapshots) as snapshots,
+  (select status from {s}_ripple.ripple_lineage_status) as status,
+  (select count(*) from {s}_ripple.ripple_dim_nodes where analysis_status in ('opaque', 'broken')) as unseen
 """.replace("\n", " ")
 
 
@@ -318,7 +318,7 @@ def test_an_empty_project_passes_before_the_first_load(spark: SparkSession, tmp_
         "dbt run --select package:dbt_ripple",
         "dbt test --select package:dbt_ripple",
         "dbt docs generate",
-        "sql select * from empty_shop_ripple.lineage_status",
+        "sql select * from empty_shop_ripple.ripple_lineage_status",
     )
     assert result.returncode == 0, result.stderr[-4000:]
     (status,) = json.loads(result.stdout.splitlines()[-1])

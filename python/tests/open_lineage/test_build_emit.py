@@ -41,9 +41,9 @@ def test_the_lineage_models_are_told_of(spark: SparkSession, tmp_path: Path) -> 
     assert f"sent {len(events)} events to the transport file" in done.stderr
     states = events.states()
     assert states["dbt-run-eggs"] == ["START", "COMPLETE"]
-    assert states["model.dbt_ripple.dim_nodes"] == ["START", "COMPLETE"]
+    assert states["model.dbt_ripple.ripple_dim_nodes"] == ["START", "COMPLETE"]
     assert not any(name.startswith(("model.eggs.", "seed.eggs.")) for name in states)
-    event = events.of("model.dbt_ripple.dim_nodes")
+    event = events.of("model.dbt_ripple.ripple_dim_nodes")
     (output,) = event["outputs"]
     assert output["namespace"] == "spark://localhost"
     assert output["name"].count(".") == 1

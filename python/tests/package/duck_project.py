@@ -25,7 +25,7 @@ profile: duck
 # Twice: the second finds the run recorded.
 on-run-end: ["{{ dbt_ripple.record_run(results) }}", "{{ dbt_ripple.record_run(results) }}"]
 flags: {send_anonymous_usage_stats: false, require_generic_test_arguments_property: false}
-vars: {dbt_ripple: {ripple_volume_min_days: 3}}
+vars: {dbt_ripple: {ripple_parts: all, ripple_volume_min_days: 3}}
 """
 PROFILE = """
 duck:

@@ -97,7 +97,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.delenv(name)
         patch.chdir(folder)
         duck_project.make(folder, {})
-        dbt(folder, "run", "--select", "dim_snapshots")
+        dbt(folder, "run", "--select", "ripple_dim_snapshots")
         loaded(folder, FIRST, 28)
         loaded(folder, SECOND, 0)
         results = dbt(folder, "build", "--select", "package:dbt_ripple")
@@ -117,7 +117,7 @@ def answered(folder: Path, name: str, columns: str, **asked: str) -> list[tuple[
 def test_last_successful_run_names_runs_of_jobs(told: Path) -> None:
     found = rows(
         told,
-        "select unique_id, invocation_id[-1:], last_status from dev_ripple.last_successful_run"
+        "select unique_id, invocation_id[-1:], last_status from dev_ripple.ripple_last_successful_run"
         " order by unique_id",
     )
     assert found == [
@@ -146,7 +146,7 @@ def test_changed_upstream_names_jobs_that_changed_and_ran(told: Path) -> None:
 def test_assertions_are_in_the_history_of_tests(told: Path) -> None:
     found = rows(
         told,
-        "select name, node_id, previous_status, status from dev_ripple.test_history order by ran_at",
+        "select name, node_id, previous_status, status from dev_ripple.ripple_test_history order by ran_at",
     )
     assert found == [
         ("not_null", RAW, None, "pass"),
@@ -157,7 +157,7 @@ def test_assertions_are_in_the_history_of_tests(told: Path) -> None:
 def test_the_closure_goes_from_a_topic_to_the_last_consumer(told: Path) -> None:
     found = rows(
         told,
-        "select descendant_id, depth from dev_ripple.fct_node_closure"
+        "select descendant_id, depth from dev_ripple.ripple_fct_node_closure"
         " where ancestor_id = 'asset.topic.clicks' order by depth, descendant_id",
     )
     assert [row for row in found if row[1]] == [

@@ -74,7 +74,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.delenv(name)
         patch.chdir(folder)
         duck_project.make(folder, {})
-        dbt(folder, "run", "--select", "dim_snapshots")
+        dbt(folder, "run", "--select", "ripple_dim_snapshots")
         models = [
             node(
                 f"model.p.{name}",
@@ -90,7 +90,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         made.metadata.generated_at = datetime.now(UTC)
         made = made.having(digest="one")
         loaded(folder, made, "a")
-        wanted = ("+duplicate_definitions", "+competing_definitions")
+        wanted = ("+ripple_duplicate_definitions", "+ripple_competing_definitions")
         results = dbt(folder, "run", "--select", *wanted)
         assert results and {str(r.status) for r in results} == {"success"}
         yield folder
@@ -100,7 +100,7 @@ def test_duplicates(told: Path) -> None:
     result_rows = rows(
         told,
         "select node_name, column_name, twin_name, twin_column, twin_owner, twin_canonical,"
-        " same_rows from dev_ripple.duplicate_definitions order by node_name, column_name",
+        " same_rows from dev_ripple.ripple_duplicate_definitions order by node_name, column_name",
     )
     assert result_rows == [
         ("a_copy", "n", "b_kpi", "net", "ann", True, True),
@@ -113,7 +113,7 @@ def test_what_is_named_has_the_same_values(told: Path) -> None:
     pairs = rows(
         told,
         "select node_name, column_name, twin_name, twin_column from"
-        " dev_ripple.duplicate_definitions where same_rows",
+        " dev_ripple.ripple_duplicate_definitions where same_rows",
     )
     with duckdb.connect() as connection:
         connection.sql("create schema s")
@@ -134,7 +134,7 @@ def test_competing_definitions(told: Path) -> None:
     result_rows = rows(
         told,
         "select node_name, column_name, expression, other_name, other_expression, canonical_is,"
-        " difference from dev_ripple.competing_definitions order by node_name",
+        " difference from dev_ripple.ripple_competing_definitions order by node_name",
     )
     kpi = ("b_kpi", "amount * 2", "b_kpi is canonical", "another expression")
     assert result_rows == [

@@ -33,7 +33,7 @@ models:
 OURS = ("build", "--exclude", "package:dbt_ripple")
 INCIDENT = (
     "select name, state, owner, failed_runs, cause_unique_id, cause_column, cause_git_sha"
-    " from dev_ripple.incidents"
+    " from dev_ripple.ripple_incidents"
 )
 
 
@@ -64,7 +64,9 @@ def test_a_broken_contract_opens_an_incident_that_names_its_cause_and_closes(
     refused = {"stg": "success", "fct": "error", "not_null_fct_amount": "skipped"}
     assert day("b", broken) == refused
     assert rows(folder, INCIDENT) == [("fct", "open", "ann", 1, "model.duck.stg", "amount", "b")]
-    violations = "select violation, name, column_name from dev_ripple.contract_violations where {}"
+    violations = (
+        "select violation, name, column_name from dev_ripple.ripple_contract_violations where {}"
+    )
     assert ("contract_refused", "fct", "*") in rows(folder, violations.format("is_latest"))
     assert day("c", STG) == fine
     assert rows(folder, INCIDENT) == [("fct", "closed", "ann", 1, "model.duck.stg", "amount", "b")]
@@ -78,7 +80,7 @@ def test_a_broken_contract_opens_an_incident_that_names_its_cause_and_closes(
     ((opened_at, closed_at, seconds, mttr),) = rows(
         folder,
         "select opened_at, closed_at, seconds_to_recovery, mttr_minutes"
-        " from dev_ripple.incidents join dev_ripple.lineage_kpis"
+        " from dev_ripple.ripple_incidents join dev_ripple.ripple_lineage_kpis"
         " on week = date_trunc('week', closed_at)",
     )
     assert (opened_at, closed_at) == (failed_at, built_at)

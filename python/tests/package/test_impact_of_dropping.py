@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[3]
-MACROS = (
-    *("node_is", "nodes_to_start_from", "columns_to_start_from", "column_edges"),
-    *("walk_columns", "downstream_columns", "upstream_columns", "nodes_below"),
-)
 CROSSINGS = """
     select '' as parent_snapshot_id, '' as parent_id, '' as parent_column,
         '' as child_snapshot_id, '' as child_id, '' as child_column
@@ -38,13 +34,17 @@ CROSSINGS = """
 """
 """No other project is loaded."""
 TABLE_OF = {
-    "dim_nodes": "nodes",
-    "dim_columns": "columns",
-    "fct_column_edges": "column_edges",
-    "fct_node_closure": "node_closure",
-    "fct_cross_project_edges": "crossings",
-    "stg_ripple__test_columns": "test_columns",
+    "ripple_dim_nodes": "nodes",
+    "ripple_dim_columns": "columns",
+    "ripple_fct_column_edges": "column_edges",
+    "ripple_fct_node_closure": "node_closure",
+    "ripple_fct_cross_project_edges": "crossings",
+    "test_columns": "test_columns",
 }
+
+
+class _ReturnedError(Exception):
+    """What dbt's `return()` does: it leaves the macro with a value."""
 
 
 class _Package:
@@ -53,44 +53,86 @@ class _Package:
     module: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.module, name)
+        macro = getattr(self.module, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            try:
+                return macro(*arguments, **named)
+            except _ReturnedError as returned:
+                return returned.args[0]
+
+        return call
+
+
+def _leave(value: object) -> None:
+    raise _ReturnedError(value)
 
 
 def macros_of(
-    engine: str, ref: Callable[[str], str], variables: dict[str, str]
+    engine: str,
+    ref: Callable[[str], str],
+    variables: dict[str, str],
+    run: Callable[[str], list[Any]] = lambda _: [],
+    *,
+    joined: bool = False,
 ) -> tuple[jinja2.Environment, Any]:
-    """Jinja as dbt has it, with the package's macros about ways through the lineage."""
+    """Jinja as dbt has it, with the package's macros about ways through the lineage.
+
+    Args:
+        engine: whose versions of macros are called.
+        ref: the relation of a model or source of the package.
+        variables: vars.
+        run: runs a query while something is compiled.
+        joined: whether several projects are loaded.
+    """
     package = _Package()
     environment = jinja2.Environment(extensions=["jinja2.ext.do"])
     environment.globals.update(
         dbt_ripple=package,
+        execute=True,
+        project_name="p",
+        graph=SimpleNamespace(nodes={}),
+        model=SimpleNamespace(resource_type="analysis"),
         adapter=SimpleNamespace(
-            dispatch=lambda name, _: getattr(package.module, f"{engine}__{name}")
+            dispatch=lambda name, _: getattr(package, f"{engine}__{name}"),
+            get_relation=lambda **_: True,
         ),
-        dbt=SimpleNamespace(
-            string_literal=lambda text: f"'{text}'",
-            escape_single_quotes=lambda text: text.replace("'", "''"),
-        ),
+        dbt=SimpleNamespace(type_string=lambda: "string"),
+        run_query=lambda sql: SimpleNamespace(rows=[tuple(row) for row in run(sql)]),
         ref=lambda _, name: ref(name),
+        source=lambda _, name: ref(name),
         var=lambda name, default=None: variables.get(name, default),
-        **{"return": lambda value: value},
+        **{"return": _leave},
     )
-    macros = "".join(
-        (REPOSITORY / "macros" / "closure" / f"{name}.sql").read_text() for name in MACROS
-    )
+    files = [*(REPOSITORY / "macros" / "closure").glob("*.sql")]
+    files.append(REPOSITORY / "macros" / "types" / "text_literal.sql")
+    one_project = f"{{% macro projects_are_joined() %}}{{% do return({joined}) %}}{{% endmacro %}}"
+    macros = "".join(file.read_text() for file in sorted(files)) + one_project
     package.module = environment.from_string(macros).module
     return environment, package
 
 
-def rendered(unique_id: str, column: str, engine: str = "default", schema: str = "main") -> str:
+def rendered(
+    unique_id: str,
+    column: str,
+    run: Callable[[str], list[Any]],
+    engine: str = "default",
+    schema: str = "main",
+    ref: Callable[[str], str] | None = None,
+    *,
+    joined: bool = False,
+) -> str:
     """The analysis as dbt compiles it."""
     variables = {"ripple_node": unique_id, "ripple_column": column}
-    environment, package = macros_of(engine, lambda name: f"{schema}.{TABLE_OF[name]}", variables)
+    if ref is None:
+
+        def ref(name: str) -> str:
+            return f"{schema}.{TABLE_OF.get(name, name)}"
+
+    environment, package = macros_of(engine, ref, variables, run, joined=joined)
     analysis = (REPOSITORY / "analyses" / "impact_of_dropping.sql").read_text()
-    return environment.from_string(analysis).render(
-        downstream_columns=package.module.downstream_columns,
-        nodes_below=package.module.nodes_below,
-    )
+    names = ("asked_nodes", "downstream_columns", "nodes_below", "projects_are_joined")
+    return environment.from_string(analysis).render({n: getattr(package, n) for n in names})
 
 
 def loaded(world: Project) -> duckdb.DuckDBPyConnection:
@@ -100,13 +142,17 @@ def loaded(world: Project) -> duckdb.DuckDBPyConnection:
     for table in sorted({*TABLE_OF.values()} - {"crossings"}):
         connection.register("rows", arrow_table(table, snapshot.rows[table]))
         connection.sql(f'create table "{table}" as select * from rows')
+    connection.sql("alter table nodes add column project_name varchar default 'p'")
     return connection
 
 
 def from_tables(
     connection: duckdb.DuckDBPyConnection, unique_id: str, column: str
 ) -> dict[str, str]:
-    frame = connection.sql(rendered(unique_id, column)).fetchall()
+    def run(sql: str) -> list[Any]:
+        return connection.sql(sql).fetchall()
+
+    frame = run(rendered(unique_id, column, run))
     return {row[1]: row[4] for row in frame}
 
 
@@ -164,6 +210,9 @@ def worlds(seed: int) -> Project:
 
 @pytest.mark.spark
 def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    def run(sql: str) -> list[Any]:
+        return spark.sql(sql).collect()
+
     spark.sql("create database if not exists dropping")
     # Spark plans each for many seconds. What they answer is tried on many more worlds by DuckDB, below.
     for seed, column in ((3, "id"), (11, "v")):
@@ -173,8 +222,11 @@ def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         for table in {*TABLE_OF.values()} - {"crossings"}:
             file = str(tmp_path / f"{table}-{seed}.parquet")
             pq.write_table(arrow_table(table, snapshot.rows[table]), file)
-            spark.sql(f"create or replace view dropping.{table} as select * from parquet.`{file}`")
-        rows = spark.sql(rendered("source.p.raw", column, "spark", "dropping")).collect()
+            spark.sql(
+                f"create or replace view dropping.{table} as"
+                f" select *, 'p' as project_name from parquet.`{file}`"
+            )
+        rows = spark.sql(rendered("source.p.raw", column, run, "spark", "dropping")).collect()
         severity_of = {row["unique_id"]: row["severity"] for row in rows}
         assert severity_of == from_artifacts(world, "source.p.raw", column), (seed, column)
 

@@ -80,7 +80,7 @@ def answered(connection: duckdb.DuckDBPyConnection, **variables: str) -> dict[st
             var=lambda name, default=None: variables.get(name, default),
         )
 
-    rows = connection.sql(render(MODELS / "impact" / "impacted_tests.sql"))
+    rows = connection.sql(render(MODELS / "impact" / "ripple_impacted_tests.sql"))
     assert rows.columns[-4:] == ["unique_id", "name", "change", "moved_reads"]
     return {row[3].rpartition(".")[2]: row[5:] for row in rows.fetchall()}
 
@@ -143,3 +143,17 @@ def test_other_loads_by_their_names_and_loads_without_fingerprints(
     # An older version of the loader: wider, never wrong.
     warehouse.sql(f"update nodes set test_fingerprint = null where snapshot_id = '{second}'")
     assert set(answered(warehouse)) == {"amount", "status", "ids", "free"}
+
+
+def test_a_check_of_collected_events_is_no_test_that_dbt_runs(
+    warehouse: duckdb.DuckDBPyConnection,
+) -> None:
+    doubled = {"stg": "select id, amount * 2 as amount, status from s.orders"}
+    loaded(warehouse, side(digest="1", minute=0))
+    head = loaded(warehouse, side(digest="2", minute=1, **doubled))
+    checked = "select * replace ('test.p.row_count' as unique_id, null as test_fingerprint)"
+    warehouse.sql(
+        f"insert into nodes {checked} from nodes"
+        f" where snapshot_id = '{head}' and unique_id = 'test.p.ids'"
+    )
+    assert set(answered(warehouse)) == {"amount"}

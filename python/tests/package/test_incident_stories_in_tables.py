@@ -89,7 +89,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.chdir(folder)
         package = duck_project.make(folder / "store", {"models/mine.sql": "select 1 as id"})
         patch.chdir(package)
-        duck_project.dbt(package, "run", "--select", "dim_snapshots")
+        duck_project.dbt(package, "run", "--select", "ripple_dim_snapshots")
         duck_project.loaded(package, compiled(folder, False, 30), "0ldc0de")
         duck_project.loaded(package, compiled(folder, True, 5), "bad1dea")
         duck_project.insert(package, "run_history", [ended("pass", 6), ended("fail", 1)])
@@ -99,7 +99,9 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_the_incident_names_its_cause(night: Path) -> None:
     of = shown("name \\| state")
-    result_rows = duck_project.rows(night, f"select {', '.join(of[0])} from dev_ripple.incidents")
+    result_rows = duck_project.rows(
+        night, f"select {', '.join(of[0])} from dev_ripple.ripple_incidents"
+    )
     assert as_shown([dict(zip(of[0], row, strict=True)) for row in result_rows], of) == of
 
 

@@ -111,7 +111,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Proje
                 "create table dev.raw_orders as select 1 as id, 2 as amount, 3 as qty,"
                 " 'a@b' as email, '7' as phone"
             )
-        dbt(folder, "run", "--select", "duck", "dim_snapshots")
+        dbt(folder, "run", "--select", "duck", "ripple_dim_snapshots")
         dbt(folder, "docs", "generate")
         yield folder, read_project(folder / "target")
 

@@ -169,7 +169,7 @@ def test_every_model_is_empty_before_anything_is_loaded(
     counts = {
         name: rows(tmp_path, f"select count(*) from dev_ripple.{name}")[0][0] for name in models
     }
-    assert counts.pop("lineage_status") == 1
+    assert counts.pop("ripple_lineage_status") == 1
     assert len(counts) > 20 and set(counts.values()) == {0}
     assert len(rows(tmp_path, "show tables from dev_ripple_raw")) == len(TABLES | RECORDED)
 
@@ -180,7 +180,7 @@ def test_incidents_one_for_each_cause(told: Path) -> None:
         "select name, state, severity, opened_at, opened_invocation_id, last_passed_at, failures,"
         " failed_nodes, failed_runs, last_status, closed_at, seconds_to_recovery, node_name, owner,"
         " criticality, cause_unique_id, cause_column, cause_change, caused_at, cause_git_sha,"
-        " cause_distance, cause_candidates from dev_ripple.incidents order by opened_at, name",
+        " cause_distance, cause_candidates from dev_ripple.ripple_incidents order by opened_at, name",
     )
     dated = naive(at("10:00")) - timedelta(seconds=30)
     # A model that did not build: all of its columns moved, and the first origin is named.
@@ -206,7 +206,7 @@ def test_what_failed_in_each_incident(told: Path) -> None:
         told,
         "select f.name, i.name, f.state, f.severity, f.opened_at, f.failed_runs, f.closed_at,"
         " f.seconds_to_recovery, f.owner, f.cause_column, f.cause_git_sha, f.cause_candidates"
-        " from dev_ripple.incident_failures f join dev_ripple.incidents i using (incident_id)"
+        " from dev_ripple.ripple_incident_failures f join dev_ripple.ripple_incidents i using (incident_id)"
         " order by f.opened_at, f.name",
     )
     first, second, third = naive(at("10:01")), naive(at("10:02")), naive(at("10:32"))
@@ -229,7 +229,7 @@ def test_a_spike_has_a_picture(told: Path) -> None:
     result_rows = rows(
         told,
         "select node_name, column_name, measure, invocation_id, measured_value, previous_value,"
-        " is_violated, picture from dev_ripple.measurements order by measure, measured_at",
+        " is_violated, picture from dev_ripple.ripple_measurements order by measure, measured_at",
     )
     assert result_rows == [
         ("top", "id", "null_rate", "r1", 0.0, None, False, ""),
@@ -244,7 +244,7 @@ def test_definition_changes(told: Path) -> None:
     result_rows = rows(
         told,
         "select git_sha, base_git_sha, changed_at, name, column_name, change, is_origin,"
-        " is_latest from dev_ripple.definition_changes order by git_sha, name, column_name",
+        " is_latest from dev_ripple.ripple_definition_changes order by git_sha, name, column_name",
     )
     b = ("b", "a", naive(at("10:00")) - timedelta(seconds=30))
     c = ("c", "b", naive(at("10:20")))
@@ -267,7 +267,7 @@ def test_test_history_and_last_successful_run(told: Path) -> None:
     assert rows(
         told,
         "select invocation_id, status, previous_status, node_name, owner"
-        " from dev_ripple.test_history where name = 'status' order by ran_at",
+        " from dev_ripple.ripple_test_history where name = 'status' order by ran_at",
     ) == [
         ("r1", "pass", None, "top", "ann"),
         ("r2", "fail", "pass", "top", "ann"),
@@ -277,7 +277,7 @@ def test_test_history_and_last_successful_run(told: Path) -> None:
     assert rows(
         told,
         "select name, succeeded_at, invocation_id, last_ran_at, last_status"
-        " from dev_ripple.last_successful_run order by name",
+        " from dev_ripple.ripple_last_successful_run order by name",
     ) == [
         ("stg", naive(at("10:00")), "r2", naive(at("10:00")), "success"),
         ("top", naive(at("10:30")), "r4", naive(at("10:30")), "success"),
@@ -288,7 +288,7 @@ def test_slo_status(told: Path) -> None:
     assert rows(
         told,
         "select name, state, last_checked_at, last_met_at, violated_since, checks, checks_met,"
-        " owner from dev_ripple.slo_status order by name",
+        " owner from dev_ripple.ripple_slo_status order by name",
     ) == [
         (
             "ids",
@@ -316,11 +316,11 @@ def test_health_by_week(told: Path) -> None:
         told,
         "select week, is_latest, nodes, covered_nodes, node_coverage, tier1_columns,"
         " covered_tier1_columns, tier1_column_coverage, tier1_nodes, covered_tier1_nodes,"
-        " tier1_node_coverage from dev_ripple.lineage_coverage",
+        " tier1_node_coverage from dev_ripple.ripple_lineage_coverage",
     ) == [(week, True, 4, 3, 3 / 4, 3, 3, 1.0, 1, 1, 1.0)]
     assert rows(
         told,
-        "select name, reason, one_unseen_reader from dev_ripple.unknown_downstreams order by name",
+        "select name, reason, one_unseen_reader from dev_ripple.ripple_unknown_downstreams order by name",
     ) == [
         ("ids", "no known reader", None),
         ("lost", "no known reader", None),
@@ -329,7 +329,7 @@ def test_health_by_week(told: Path) -> None:
     ]
     assert rows(
         told,
-        "select name, upstream_nodes, unseen_nodes, is_complete from dev_ripple.certified_path_integrity",
+        "select name, upstream_nodes, unseen_nodes, is_complete from dev_ripple.ripple_certified_path_integrity",
     ) == [("top", 2, 0, True)]
     # Both changes were made in stg: top, lost and the report read them; ids reads another column.
     first, second = side(at("09:05")), side(at("10:05"), "amount * 2", "nullif(status, 'x')")
@@ -338,13 +338,13 @@ def test_health_by_week(told: Path) -> None:
     assert rows(
         told,
         "select week, changes, median_blast_radius, largest_blast_radius"
-        " from dev_ripple.median_blast_radius",
+        " from dev_ripple.ripple_median_blast_radius",
     ) == [(week, 2, 3.0, 3)]
     assert rows(
         told,
         "select week, node_coverage, tier1_column_coverage, unknown_downstreams,"
         " certified_path_integrity, changes, median_blast_radius, incidents_opened,"
-        " incidents_closed, mttr_minutes from dev_ripple.lineage_kpis",
+        " incidents_closed, mttr_minutes from dev_ripple.ripple_lineage_kpis",
     ) == [(week, 3 / 4, 1.0, 4, 1.0, 2, 3.0, 2, 1, 31.0)]
 
 
@@ -353,7 +353,7 @@ def test_figures_by_domain(told: Path) -> None:
         told,
         "select domain, incidents_opened, incidents_closed, mttr_minutes, downtime_hours,"
         " timely_cause_share, contract_violations, contract_violations_30_days, changes,"
-        f" change_failure_rate from dev_ripple.domain_kpis where week = '{MONDAY:%Y-%m-%d}'"
+        f" change_failure_rate from dev_ripple.ripple_domain_kpis where week = '{MONDAY:%Y-%m-%d}'"
         " order by domain",
     )
     assert result_rows == [
@@ -363,13 +363,13 @@ def test_figures_by_domain(told: Path) -> None:
         # The cause of the incident was loaded five minutes after the first failure.
         ("sales", 1, 1, 31.0, pytest.approx(31 / 60), 1.0, 3, 3, 0, None),
     ]
-    later = "select downtime_hours from dev_ripple.domain_kpis where domain = 'no domain' and week"
+    later = "select downtime_hours from dev_ripple.ripple_domain_kpis where domain = 'no domain' and week"
     week = MONDAY + timedelta(days=7)
     assert rows(told, f"{later} = '{week:%Y-%m-%d}'") == [(168.0,)]
 
 
 def test_lineage_is_behind_where_something_was_built_after_the_last_load(told: Path) -> None:
-    query = "select status, newer_run_count, last_run_at from dev_ripple.lineage_status"
+    query = "select status, newer_run_count, last_run_at from dev_ripple.ripple_lineage_status"
     # The last load was at 10:21; at 10:30 and later something was built.
     assert rows(told, query) == [("behind", 1, naive(at("10:31")))]
 
@@ -397,11 +397,11 @@ def test_dashboard_tiles(told: Path) -> None:
     assert (told_by_week["node_coverage"], told_by_week["mttr_minutes"]) == (75.0, 31.0)
     assert (
         len(tiles["tile_open_incidents"])
-        == rows(told, "select count(*) from dev_ripple.incidents where state = 'open'")[0][0]
+        == rows(told, "select count(*) from dev_ripple.ripple_incidents where state = 'open'")[0][0]
     )
     assert (
         len(tiles["tile_domains_by_week"])
-        == rows(told, "select count(*) from dev_ripple.domain_kpis")[0][0]
+        == rows(told, "select count(*) from dev_ripple.ripple_domain_kpis")[0][0]
     )
 
 
@@ -411,7 +411,7 @@ def test_pages_count_as_the_health_models_do(told: Path) -> None:
     assert rows(
         told,
         "select node_coverage, tier1_node_coverage, tier1_column_coverage, unknown_downstreams,"
-        " certified_path_integrity from dev_ripple.lineage_kpis",
+        " certified_path_integrity from dev_ripple.ripple_lineage_kpis",
     ) == [
         (
             health.node_coverage,
@@ -444,9 +444,9 @@ def test_the_questions_of_a_runbook(told: Path) -> None:
     # Moved to the last hour, in the order they had: what is asked next reads them, too.
     rows(
         told,
-        "update dev_ripple.definition_changes set changed_at = changed_at"
+        "update dev_ripple.ripple_definition_changes set changed_at = changed_at"
         " + (cast(now() as timestamp) - interval 1 hour - (select max(changed_at)"
-        " from dev_ripple.definition_changes))",
+        " from dev_ripple.ripple_definition_changes))",
     )
     assert answered("changed_upstream", "git_sha, depth, name, column_name") == [
         ("c", 1, "stg", "status"),
@@ -483,7 +483,7 @@ def test_the_questions_of_a_runbook(told: Path) -> None:
 def test_contract_violations(told: Path) -> None:
     query = (
         "select git_sha, name, column_name, violation, detail, is_latest"
-        " from dev_ripple.contract_violations order by found_at, column_name, violation"
+        " from dev_ripple.ripple_contract_violations order by found_at, column_name, violation"
     )
     # The second load redefines both of a public model, the third the one.
     assert rows(told, query) == [

@@ -112,7 +112,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.delenv(name)
         patch.chdir(folder)
         duck_project.make(folder, {})
-        dbt(folder, "run", "--select", "dim_snapshots")
+        dbt(folder, "run", "--select", "ripple_dim_snapshots")
         loaded(folder, side(BEFORE, MONDAY, "1"), "a")
         loaded(folder, side(NOW, MONDAY + timedelta(hours=1), "2"), "b")
         tests = ("test_edited", "test_counted", "test_reworded", "test_summed")
@@ -126,7 +126,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_what_was_edited_itself_is_an_origin_whatever_moved_above(told: Path) -> None:
     result_rows = rows(
-        told, "select name, column_name, is_origin from dev_ripple.definition_changes"
+        told, "select name, column_name, is_origin from dev_ripple.ripple_definition_changes"
     )
     assert {(name, column) for name, column, is_origin in result_rows if is_origin} == ORIGINS
     assert {
@@ -137,7 +137,7 @@ def test_what_was_edited_itself_is_an_origin_whatever_moved_above(told: Path) ->
 def test_the_expressions_are_over_relations(told: Path) -> None:
     result_rows = rows(
         told,
-        "select name, old_expression, new_expression from dev_ripple.definition_changes"
+        "select name, old_expression, new_expression from dev_ripple.ripple_definition_changes"
         " where column_name = 'total' order by name",
     )
     assert result_rows == [
@@ -150,7 +150,7 @@ def test_the_cause_of_an_incident_is_the_nearest_edit(told: Path) -> None:
     result_rows = rows(
         told,
         "select name, cause_unique_id, cause_column, cause_new_expression, cause_distance"
-        " from dev_ripple.incident_failures order by name",
+        " from dev_ripple.ripple_incident_failures order by name",
     )
     assert result_rows == [
         ("test_counted", "model.p.stg", "*rows*", None, 2),
@@ -161,15 +161,22 @@ def test_the_cause_of_an_incident_is_the_nearest_edit(told: Path) -> None:
     # One cause is one incident.
     assert rows(
         told,
-        "select cause_unique_id, failures from dev_ripple.incidents order by cause_unique_id",
+        "select cause_unique_id, failures from dev_ripple.ripple_incidents order by cause_unique_id",
     ) == [("model.p.stg", 3), ("test.p.test_edited", 1)]
 
 
 def test_a_load_without_own_fingerprints_is_told_by_its_text(told: Path) -> None:
     rows(told, "update dev_ripple_raw.columns set own_fingerprint = null")
-    dbt(told, "run", "--select", "int_moved_definitions", "int_moved_edges", "definition_changes")
+    dbt(
+        told,
+        "run",
+        "--select",
+        "ripple_int_moved_definitions",
+        "ripple_int_moved_edges",
+        "ripple_definition_changes",
+    )
     result_rows = rows(
-        told, "select name, column_name, is_origin from dev_ripple.definition_changes"
+        told, "select name, column_name, is_origin from dev_ripple.ripple_definition_changes"
     )
     origins = {(name, column) for name, column, is_origin in result_rows if is_origin}
     assert origins == ORIGINS | {("reworded", "total"), ("summed", "ids")}

@@ -37,7 +37,7 @@ def _project(folder: Path, settings: str = "") -> Path:
     """Make a project of somebody's that installs the package from this clone."""
     (folder / "models").mkdir()
     # Their own models may well have the names of ours.
-    (folder / "models" / "dim_nodes.sql").write_text("select 1 as theirs")
+    (folder / "models" / "ripple_dim_nodes.sql").write_text("select 1 as theirs")
     (folder / "dbt_project.yml").write_text(PROJECT + settings)
     (folder / "profiles.yml").write_text(PROFILE)
     (folder / "packages.yml").write_text(json.dumps({"packages": [{"local": str(REPOSITORY)}]}))
@@ -56,7 +56,9 @@ def _manifest(folder: Path, *arguments: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _project(tmp_path_factory.mktemp("somebody"))
+    return _project(
+        tmp_path_factory.mktemp("somebody"), "\nvars: {dbt_ripple: {ripple_parts: all}}"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -130,19 +132,19 @@ def test_macros_tests_analyses_and_exposures_are_documented(manifest: dict[str, 
 
 def test_few_tests_read_every_model_but_what_others_are_made_of(manifest: dict[str, Any]) -> None:
     tests = _ours(manifest["nodes"], "test")
-    # Beside that of each rule, which has the name of its model.
+    # Beside that of each rule.
     names = {model["name"] for model in _ours(manifest["nodes"], "model")}
-    assert len([test for test in tests if test["name"] not in names]) <= 6
+    assert len([test for test in tests if f"ripple_{test['name']}" not in names]) <= 6
     read = {parent for test in tests for parent in test["depends_on"]["nodes"]}
     for model in _ours(manifest["nodes"], "model"):
         # What lineage_kpis joins, it has twice where that has it twice.
-        through_kpis = model["name"] in ("lineage_coverage", "median_blast_radius")
-        inner = model["name"].startswith(("int_", "stg_"))
+        through_kpis = model["name"] in ("ripple_lineage_coverage", "ripple_median_blast_radius")
+        inner = model["name"].startswith(("ripple_int_", "stg_"))
         assert model["unique_id"] in read or inner or through_kpis, model["name"]
 
 
 def test_names_of_theirs_are_not_mistaken_for_ours(manifest: dict[str, Any]) -> None:
-    theirs = "model.somebody.dim_nodes"
+    theirs = "model.somebody.ripple_dim_nodes"
     assert theirs in manifest["nodes"]
     for resources in (manifest["nodes"], manifest["exposures"]):
         for resource in resources.values():
@@ -157,12 +159,50 @@ def test_where_things_land(manifest: dict[str, Any]) -> None:
         assert source["config"]["meta"]["file_format"] == "parquet"
 
 
+def test_lineage_and_selection_are_a_dozen_relations(tmp_path: Path) -> None:
+    manifest = _manifest(_project(tmp_path))
+    relations = {
+        model["name"]
+        for model in _ours(manifest["nodes"], "model")
+        if model["config"]["materialized"] != "ephemeral"
+    }
+    assert {"ripple_dim_nodes", "ripple_impacted_tests", "ripple_lineage_status"} <= relations
+    assert len(relations) <= 12
+    tests = [t["name"] for t in _ours(manifest["nodes"], "test") if t["config"]["enabled"]]
+    assert sorted(tests) == ["impacted_tests_are_tests", "lineage_is_whole"]
+
+
+def test_all_in_one_schema_nothing_has_the_name_of_something_of_theirs(tmp_path: Path) -> None:
+    """A project that ignores custom schemas, with models called as ours would be without the prefix."""
+    settings = "\nvars: {dbt_ripple: {ripple_parts: all, ripple_raw_schema: analytics}}"
+    folder = _project(tmp_path, settings)
+    (folder / "macros").mkdir()
+    (folder / "macros" / "generate_schema_name.sql").write_text(
+        "{% macro generate_schema_name(name, node) %}{{ target.schema }}{% endmacro %}"
+    )
+    (folder / "models" / "ripple_dim_nodes.sql").unlink()
+    ours = [*(REPOSITORY / "models").glob("*/ripple_*.sql")]
+    names = {path.stem.removeprefix("ripple_") for path in ours} | {*TABLES, *RECORDED}
+    for name in names:
+        (folder / "models" / f"{name}.sql").write_text("select 1 as theirs")
+    manifest = _manifest(folder)
+    nodes = [*manifest["nodes"].values(), *manifest["sources"].values()]
+    places = [
+        (node["schema"], node.get("identifier") or node["alias"])
+        for node in nodes
+        if node["resource_type"] in ("model", "source")
+    ]
+    assert {schema for schema, _ in places} == {"analytics"}
+    assert len(places) == len({*places}) > 2 * len(ours)
+
+
 def test_settings_are_the_projects_to_make(tmp_path: Path) -> None:
     folder = _project(
         tmp_path,
         """
 vars:
   dbt_ripple:
+    ripple_parts: all
     ripple_raw_schema: shared_lineage
     ripple_file_format: delta
 models:

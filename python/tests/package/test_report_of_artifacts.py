@@ -156,7 +156,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for seed in range(HISTORIES):
             for state in history_of(seed):
                 loaded(folder, state, "sha")
-        done = dbt(folder, "run", "--select", "+lineage_kpis", "+domain_kpis", *variables)
+        done = dbt(
+            folder, "run", "--select", "+ripple_lineage_kpis", "+ripple_domain_kpis", *variables
+        )
         bad = [(r.node.name, r.message) for r in done if str(r.status) not in ("success", "no-op")]
         assert bad == []
         yield folder
@@ -171,12 +173,12 @@ def reported(seed: int) -> ReportDocument:
 @functools.cache
 def all_of_model(folder: Path, model: str, fields: tuple[str, ...]) -> list[tuple[Any, ...]]:
     """The rows of all projects: a view is computed anew whenever it is asked."""
-    keys = "project_name, domain, week" if model == "domain_kpis" else "project_name, week"
+    keys = "project_name, domain, week" if model == "ripple_domain_kpis" else "project_name, week"
     return rows(folder, f"select {keys}, {', '.join(fields)} from dev_ripple.{model}")
 
 
 def of_model(folder: Path, model: str, fields: tuple[str, ...], seed: int) -> dict[Any, Any]:
-    size = 3 if model == "domain_kpis" else 2
+    size = 3 if model == "ripple_domain_kpis" else 2
     made = {}
     for row in all_of_model(folder, model, fields):
         if row[0] == f"p{seed}":
@@ -206,8 +208,8 @@ def same(mine: float | None, theirs: Any, *, within: float = 1e-6) -> bool:
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_figures_are_those_of_the_models(told: Path, seed: int) -> None:
     report = reported(seed)
-    theirs = of_model(told, "lineage_kpis", KPIS, seed)
-    largest = of_model(told, "median_blast_radius", ("largest_blast_radius",), seed)
+    theirs = of_model(told, "ripple_lineage_kpis", KPIS, seed)
+    largest = of_model(told, "ripple_median_blast_radius", ("largest_blast_radius",), seed)
     for week in report.weeks:
         row = theirs.get((week.week,), dict.fromkeys(KPIS))
         mine = msgspec.structs.asdict(week)
@@ -216,7 +218,7 @@ def test_figures_are_those_of_the_models(told: Path, seed: int) -> None:
         assert same(
             week.largest_blast_radius, largest.get((week.week,), {}).get("largest_blast_radius")
         )
-    domains = of_model(told, "domain_kpis", DOMAINS, seed)
+    domains = of_model(told, "ripple_domain_kpis", DOMAINS, seed)
     mine_by_key = {(one.domain, one.week): msgspec.structs.asdict(one) for one in report.domains}
     for key in {*mine_by_key, *(k for k in domains if k[1] in WEEKS)}:
         own = mine_by_key.get(key, dict.fromkeys(DOMAINS))

@@ -30,7 +30,7 @@ GOVERNANCE = ("--indirect-selection", "cautious", "--select", "+dbt_ripple.gover
 RULES = ("owner_missing", "pii_exposed", "pii_untagged", "tags_required", "tier1_key_untested")
 TRUTHS = ("competing_definitions", "duplicate_definitions")
 OF_COLUMNS = ("pii_exposed", "pii_untagged", *TRUTHS)
-SELECTED = (*GOVERNANCE, *(f"+{model}" for model in TRUTHS))
+SELECTED = (*GOVERNANCE, *(f"+ripple_{model}" for model in TRUTHS))
 
 
 class Twin:
@@ -75,7 +75,7 @@ class Twin:
             for rule in (*RULES, *TRUTHS)
             for row in self.rows(
                 f"select unique_id, {'column_name' if rule in OF_COLUMNS else 'null'} "
-                f"from twin_ripple.{rule}"
+                f"from twin_ripple.ripple_{rule}"
             )
         )
 
@@ -104,7 +104,9 @@ def test_the_good_twin_breaks_no_rule(tmp_path: Path) -> None:
     twin.dbt("build", "--warn-error", *SELECTED)
     assert twin.findings() == []
     assert twin.lineage_tests() == {"comes_from": "PASS", "not_from": "PASS"}
-    origins = twin.rows("select origin, count(*) from twin_ripple.pii_columns group by origin")
+    origins = twin.rows(
+        "select origin, count(*) from twin_ripple.ripple_pii_columns group by origin"
+    )
     assert [origin for origin, _ in origins] == ["declared", "inherited"]
 
 

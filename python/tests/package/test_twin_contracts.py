@@ -27,15 +27,13 @@ def test_contract_violations_of_the_bad_twin(
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     package = duck_project.make(tmp_path, {})
-    dbt(package, "run", "--select", "dim_snapshots")
+    dbt(package, "run", "--select", "ripple_dim_snapshots")
     good, bad = (read_project(build(side, tmp_path) / "target") for side in ("good", "bad"))
     assert good.metadata.generated_at is not None
     bad.metadata.generated_at = good.metadata.generated_at + timedelta(hours=1)
     loaded(package, good, "good")
     dbt(package, "run", "--select", "package:dbt_ripple")
-    query = (
-        "select violation, unique_id, column_name from dev_ripple.contract_violations order by 1"
-    )
+    query = "select violation, unique_id, column_name from dev_ripple.ripple_contract_violations order by 1"
     assert rows(package, query) == []
     loaded(package, bad, "bad")
     dbt(package, "run", "--select", "package:dbt_ripple")

@@ -119,21 +119,23 @@ def test_each_test_fails_on_the_bad_one_alone(twin: tuple[Path, bool, dict[str, 
 
 def test_each_is_an_incident_of_its_severity(twin: tuple[Path, bool, dict[str, str]]) -> None:
     folder, bad, _ = twin
-    result_rows = rows(folder, "select name, severity, state from dev_ripple.incident_failures")
+    result_rows = rows(
+        folder, "select name, severity, state from dev_ripple.ripple_incident_failures"
+    )
     of = {"fail": "error", "warn": "warn"}
     assert set(result_rows) == ({(t, of[s], "open") for t, s in TESTS.items()} if bad else set())
 
 
 def test_slos_are_violated_by_the_bad_one_alone(twin: tuple[Path, bool, dict[str, str]]) -> None:
     folder, bad, _ = twin
-    state_of = dict(rows(folder, "select name, state from dev_ripple.slo_status"))
+    state_of = dict(rows(folder, "select name, state from dev_ripple.ripple_slo_status"))
     assert state_of == dict.fromkeys(TESTS, "violated" if bad else "met")
 
 
 def test_what_nobody_lists_and_what_lags_behind(twin: tuple[Path, bool, dict[str, str]]) -> None:
     folder, bad, _ = twin
-    unlisted = rows(folder, "select relation_name from dev_ripple.unlisted_relations")
+    unlisted = rows(folder, "select relation_name from dev_ripple.ripple_unlisted_relations")
     assert unlisted == ([("by_hand",)] if bad else [])
-    assert rows(folder, "select status from dev_ripple.lineage_status") == [
+    assert rows(folder, "select status from dev_ripple.ripple_lineage_status") == [
         ("behind" if bad else "loaded",)
     ]

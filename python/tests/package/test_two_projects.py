@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -113,7 +112,12 @@ def finance(hours_ago: int = 1) -> Project:
     )
 
 
-MODELS = ("dim_snapshots", "dim_nodes", "dim_columns", "fct_cross_project_edges")
+MODELS = (
+    "ripple_dim_snapshots",
+    "ripple_dim_nodes",
+    "ripple_dim_columns",
+    "ripple_fct_cross_project_edges",
+)
 
 
 def as_compiled(
@@ -142,19 +146,29 @@ def as_compiled(
     return environment.from_string(text).render()
 
 
-def question(column: str, raw: str, models: str, engine: str = "default") -> str:
+def question(
+    column: str,
+    raw: str,
+    models: str,
+    run: Callable[[str], list[Any]],
+    engine: str = "default",
+) -> str:
     """`impact_of_dropping` of a column of core's source, over these."""
-    of_models = {
-        "nodes": "dim_nodes",
-        "columns": "dim_columns",
-        "crossings": "fct_cross_project_edges",
+    names = {
+        name: f"{models}{name}"
+        for name in ("ripple_dim_nodes", "ripple_dim_columns", "ripple_fct_cross_project_edges")
     }
-    return re.sub(
-        r"\bmain\.(\w+)",
-        lambda named: (
-            f"{models}{of_models[named[1]]}" if named[1] in of_models else f"{raw}{named[1]}"
-        ),
-        rendered("source.core.raw.raw", column, engine),
+    names |= {
+        "ripple_fct_column_edges": f"{raw}column_edges",
+        "ripple_fct_node_closure": f"{raw}node_closure",
+    }
+    return rendered(
+        "source.core.raw.raw",
+        column,
+        run,
+        engine,
+        ref=lambda name: names.get(name, f"{raw}{name}"),
+        joined=True,
     )
 
 
@@ -183,10 +197,13 @@ class Store:
     def render(self, text: str) -> str:
         return as_compiled(text, "raw.", "", self.target)
 
+    def run(self, sql: str) -> list[Any]:
+        return self.connection.sql(sql).fetchall()
+
     def crossings(self) -> set[tuple[str, str]]:
         frame = self.connection.sql(
             "select parent_project || ' ' || parent_id || '.' || parent_column,"
-            " child_project || ' ' || child_id || '.' || child_column from fct_cross_project_edges"
+            " child_project || ' ' || child_id || '.' || child_column from ripple_fct_cross_project_edges"
         ).fetchall()
         return {(above, below) for above, below in frame}
 
@@ -202,7 +219,7 @@ FCT = {
 def test_two_projects_do_not_overwrite_each_other() -> None:
     store = Store(core(), finance())
     frame = store.connection.sql(
-        "select project_name, count(*) from dim_nodes group by all"
+        "select project_name, count(*) from ripple_dim_nodes group by all"
     ).fetchall()
     assert dict(frame) == {"core": len(core().nodes), "finance": len(finance().nodes)}
 
@@ -231,7 +248,7 @@ def test_the_loads_of_the_target_that_is_built_for_are_shown(
     for side, name in zip(sides, ("prod", "dev"), strict=True):
         side.nodes[next(iter(side.nodes))].meta["target"] = name
     store = Store(*sides, target=target)
-    frame = store.connection.sql("select relation_name from dim_nodes where name = 'stg'")
+    frame = store.connection.sql("select relation_name from ripple_dim_nodes where name = 'stg'")
     assert {name.split("`")[1] for (name,) in frame.fetchall()} == schemas
 
 
@@ -265,7 +282,7 @@ def test_dropping_from_tables_is_as_from_artifacts(column: str) -> None:
     """The SQL question crosses as `impact --other-project` does."""
     projects = core(), finance()
     store = Store(*projects)
-    rows = {row[1]: row[4] for row in store.connection.sql(question(column, "raw.", "")).fetchall()}
+    rows = {row[1]: row[4] for row in store.run(question(column, "raw.", "", store.run))}
     joined = JoinedProjects([Member(p, lambda p=p: analyse(p)) for p in projects])  # type: ignore[misc]
     report = impact(
         projects[0],
@@ -296,23 +313,26 @@ def test_the_way_across_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         text = (REPOSITORY / "models" / "lineage" / f"{model}.sql").read_text()
         sql = as_compiled(text, "across.", "across.")
         # As the package builds it: the walk asks for it several times.
-        kind = "table" if model == "fct_cross_project_edges" else "view"
+        kind = "table" if model == "ripple_fct_cross_project_edges" else "view"
         using = "using parquet" if kind == "table" else ""
         spark.sql(f"create {kind} across.{model} {using} as {sql}")
     assert spark.sql("select count(*) as n from across.fct_cross_project_edges").first()["n"] == 4
     for column in ("amount",):
-        rows = spark.sql(question(column, "across.", "across.", "spark")).collect()
+        asked_there = question(
+            column, "across.", "across.", lambda sql: spark.sql(sql).collect(), "spark"
+        )
+        rows = spark.sql(asked_there).collect()
         severities = {(row["unique_id"], row["severity"]) for row in rows}
-        here = store.connection.sql(question(column, "raw.", "")).fetchall()
+        here = store.run(question(column, "raw.", "", store.run))
         assert severities == {(row[1], row[4]) for row in here}
         assert "model.finance.report" in {unique_id for unique_id, _ in severities}
     # What goes from one project to another as the models follow it, after a change of fct.amount.
     for run, models, closure in (
-        (store.connection.sql, "", "fct_node_closure"),
+        (store.connection.sql, "", "ripple_fct_node_closure"),
         (spark.sql, "across.", "across.fct_node_closure"),
     ):
         raw = models or "raw."
-        run(f"create view {models}fct_column_edges as select * from {raw}column_edges")
+        run(f"create view {models}ripple_fct_column_edges as select * from {raw}column_edges")
         run(f"create view {closure} as select * from {raw}node_closure")
         run(
             f"create view {models}definition_changes as select 'core' as project_name,"
@@ -340,7 +360,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         duck_project.make(folder, {"models/mine.sql": "select 1 as id"})
-        duck_project.dbt(folder, "run", "--select", "dim_snapshots")
+        duck_project.dbt(folder, "run", "--select", "ripple_dim_snapshots")
         for load, commit in (
             (core(), "one"),
             (core(factor=3, hours_ago=2), "two"),
@@ -435,7 +455,7 @@ def test_the_cause_of_an_incident_in_the_other_project(store: Path) -> None:
     result_rows = duck_project.rows(
         store,
         "select incident_id, project_name, name, cause_project, cause_unique_id, cause_column,"
-        " cause_git_sha, cause_distance from dev_ripple.incident_failures order by name",
+        " cause_git_sha, cause_distance from dev_ripple.ripple_incident_failures order by name",
     )
     stg = ("core", "model.core.stg", "amount", "two")
     assert [row[1:] for row in result_rows] == [
@@ -448,7 +468,7 @@ def test_the_cause_of_an_incident_in_the_other_project(store: Path) -> None:
     # One change is one incident, and what came wrong from the other project is that project's.
     assert fct == total and incident_of_stg == stg_code != fct
     assert duck_project.rows(
-        store, "select project_name, name, failures from dev_ripple.incidents order by name"
+        store, "select project_name, name, failures from dev_ripple.ripple_incidents order by name"
     ) == [("core", "fct", 2), ("core", "stg_code", 2)]
 
 
@@ -456,7 +476,8 @@ def test_what_only_the_other_project_reads_has_a_reader(store: Path) -> None:
     import duck_project
 
     result_rows = duck_project.rows(
-        store, "select name from dev_ripple.unknown_downstreams where is_latest order by name"
+        store,
+        "select name from dev_ripple.ripple_unknown_downstreams where is_latest order by name",
     )
     # fct is read in finance alone. Nobody reads either of the dates, and all else is read.
     assert result_rows == [("dates",), ("dates",)]
@@ -468,7 +489,7 @@ def test_personal_data_goes_on_in_the_other_project(store: Path) -> None:
     result_rows = duck_project.rows(
         store,
         "select unique_id, column_name, pii, origin, source_project, source_id, path"
-        " from dev_ripple.pii_columns where project_name = 'finance' order by unique_id",
+        " from dev_ripple.ripple_pii_columns where project_name = 'finance' order by unique_id",
     )
     way = "source.core.raw.raw.code > model.core.stg.code > model.core.fct.code > source.finance.core.fct.code"
     ways = {
@@ -482,7 +503,7 @@ def test_personal_data_goes_on_in_the_other_project(store: Path) -> None:
         for unique_id, path in ways.items()
     ]
     untagged = duck_project.rows(
-        store, "select unique_id from dev_ripple.pii_untagged order by unique_id"
+        store, "select unique_id from dev_ripple.ripple_pii_untagged order by unique_id"
     )
     assert "model.finance.codes" in {unique_id for (unique_id,) in untagged}
 
@@ -503,7 +524,7 @@ def test_a_way_can_be_kept_in_one_project(store: Path) -> None:
 def test_edges_say_what_is_computed(store: Path) -> None:
     with duckdb.connect(str(store / "duck.duckdb")) as connection:
         frame = connection.sql(
-            "select child_id, child_column, expression from dev_ripple.fct_column_edges"
+            "select child_id, child_column, expression from dev_ripple.ripple_fct_column_edges"
             " where expression is not null and type = 'DIRECT'"
         ).fetchall()
     assert ("model.core.stg", "amount", "amount * 3") in {*frame}
@@ -514,7 +535,7 @@ def test_the_state_of_the_store(store: Path) -> None:
     import duck_project
 
     ((status, projects),) = duck_project.rows(
-        store, "select status, project_count from dev_ripple.lineage_status"
+        store, "select status, project_count from dev_ripple.ripple_lineage_status"
     )
     assert (status, projects) == ("loaded", 2)
     duck_project.dbt(store, "compile", "--select", "lineage_is_whole")

@@ -121,7 +121,7 @@ def tables(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
             patch.delenv(name)
         patch.chdir(folder)
         make(folder, {})
-        dbt(folder, "run", "--select", "dim_snapshots")
+        dbt(folder, "run", "--select", "ripple_dim_snapshots")
         found = with_collected([], read_events(stores), [made], None)
         graph = DeclaredGraph(made, found.assets)
         seen = AssetLineage(graph, analyse(made, expressions=True, own=True)).analysis
@@ -144,7 +144,7 @@ def run_of(world: World, job: str) -> set[Any]:
 
 def test_last_successful_run_names_runs_of_airflow_and_spark(tables: Path, world: World) -> None:
     found = dict(
-        rows(tables, "select unique_id, invocation_id from dev_ripple.last_successful_run")
+        rows(tables, "select unique_id, invocation_id from dev_ripple.ripple_last_successful_run")
     )
     for asset, job in (
         ("asset.airflow.load_orders.load_raw_orders", "load_orders.load_raw_orders"),

@@ -31,7 +31,7 @@ DECLARED = (*BUILT, "median_blast_radius")
 def nodes() -> list[Node]:
     return [
         msgspec.structs.replace(
-            node(f"model.dbt_ripple.{name}", "select 1 as one"),
+            node(f"model.dbt_ripple.ripple_{name}", "select 1 as one"),
             relation_name=f"`{SCHEMA}`.`{name}`",
         )
         for name in DECLARED

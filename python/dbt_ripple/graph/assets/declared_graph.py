@@ -466,6 +466,7 @@ class DeclaredGraph:
         project = self.project
         return project.having(
             **self._history(),
+            of_dbt=project,
             nodes=nodes,
             parents=parents,
             children=children,

@@ -131,13 +131,15 @@ def outcome_fingerprints(
     what its query reads and does, its own settings, and the hooks that may write to any relation.
 
     Args:
-        context: of the project.
-        tests: as they were analysed, by unique_id.
+        context: of dbt's project, without declared assets and collected jobs.
+        tests: as they were analysed, by unique_id; of those that are not dbt's there is none.
     """
     hooks = repr(not_followed(context.hooks_that_write)).encode()
     nodes = context.project.nodes
     result = {}
     for unique_id, analysed in tests.items():
+        if unique_id not in nodes:  # a check that collected events tell of
+            continue
         config = nodes[unique_id].config
         settings = sorted(of_test(nodes[unique_id]).items())
         by_name = config.get("fail_calc") not in (None, "count(*)")

@@ -1,0 +1,18 @@
+{#- A query that is its rows. -#}
+{% macro rows_of_values(columns, rows) %}
+select
+    {{ columns | join(',\n    ') }}
+{%- if rows %}
+from (
+    values
+{%- for row in rows %}
+        ({% for value in row %}{{ dbt_ripple.text_literal(value) if value is string else value | lower }}{{ ', ' if not loop.last }}{% endfor %}){{ ',' if not loop.last }}
+{%- endfor %}
+) as found ({{ columns | join(', ') }})
+{%- else %}
+from (
+    select{% for column in columns %} {{ 'cast(null as ' ~ dbt.type_string() ~ ')' if column not in ('is_value', 'depth') else ('false' if column == 'is_value' else 0) }} as {{ column }}{{ ',' if not loop.last }}{% endfor %}
+) as found
+where 1 = 0
+{%- endif %}
+{% endmacro %}
