@@ -86,16 +86,12 @@ def dbt(*arguments: str, project: Path = PROJECT) -> None:
 
     result = dbtRunner().invoke([*arguments, "--project-dir", str(project)])
     if not result.success:
-        sys.exit(
-            f"dbt {arguments[0]} failed: {result.exception or 'see the lines above'}"
-        )
+        sys.exit(f"dbt {arguments[0]} failed: {result.exception or 'see the lines above'}")
 
 
 def one_expression(sql: str) -> str:
     """The edit of the third act: what a pull request changes."""
-    return edited(
-        sql, "        orders.channel,", "        lower(orders.channel) as channel,"
-    )
+    return edited(sql, "        orders.channel,", "        lower(orders.channel) as channel,")
 
 
 def another_layout(sql: str) -> str:
@@ -160,14 +156,10 @@ def what_to_test(stages: Stages) -> None:
         select.main(asked, standalone_mode=False)
     heading("Why that one?  dbt-ripple explain TEST --state DIR")
     with stages("explain a test"):
-        explain.main(
-            ["unique_together_revenue_by_region", *asked], standalone_mode=False
-        )
+        explain.main(["unique_together_revenue_by_region", *asked], standalone_mode=False)
     heading("The lineage and this change as a page  dbt-ripple explorer --state DIR")
     with stages("write the explorer's page"):
-        explorer.main(
-            [*sides, "--target-path", "target", "-o", str(PAGE)], standalone_mode=False
-        )
+        explorer.main([*sides, "--target-path", "target", "-o", str(PAGE)], standalone_mode=False)
         picture()
     heading("(e) The same file in another layout instead")
     with stages("compile the other copy and select its tests"):
@@ -189,9 +181,7 @@ def picture() -> None:
                 browser = playwright.chromium.launch(executable_path=path)
             except Error:
                 continue
-            page = browser.new_page(
-                viewport={"width": 1400, "height": 760}, color_scheme="light"
-            )
+            page = browser.new_page(viewport={"width": 1400, "height": 760}, color_scheme="light")
             page.goto(PAGE.as_uri())
             page.wait_for_selector("#app[data-ready]")
             page.screenshot(path=PAGE.with_suffix(".png"))
@@ -240,9 +230,7 @@ def main() -> None:
         heading(
             "And who loads it?  ripple_assets.yml says it: dbt-ripple trace raw_orders --direction upstream"
         )
-        trace.main(
-            ["raw_orders", "--direction", "upstream", *at], standalone_mode=False
-        )
+        trace.main(["raw_orders", "--direction", "upstream", *at], standalone_mode=False)
         heading(
             "(b) What breaks if raw_orders.order_total is renamed?"
             "  dbt-ripple trace raw_orders.order_total"
@@ -257,9 +245,7 @@ def main() -> None:
     heading("How long it took")
     for name, seconds in stages.seconds.items():
         print(f"{seconds:7.1f} s  {name}")
-    print(
-        "\nLeft out: the snapshot and its history, which need Delta Lake (the tests build them)."
-    )
+    print("\nLeft out: the snapshot and its history, which need Delta Lake (the tests build them).")
     where = ARTIFACTS.relative_to(PROJECT.parent)
     print(
         f"""

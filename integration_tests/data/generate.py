@@ -124,17 +124,13 @@ def money(value: float | Decimal, currency: str) -> Decimal:
 def moment(rng: random.Random, day: date) -> datetime:
     """Gives a second of the day, in shop hours more often than at night."""
     hour = min(23, max(0, round(rng.gauss(15, 4))))
-    return datetime(
-        day.year, day.month, day.day, hour, rng.randrange(60), rng.randrange(60)
-    )
+    return datetime(day.year, day.month, day.day, hour, rng.randrange(60), rng.randrange(60))
 
 
 def arrival(rng: random.Random, happened: datetime) -> datetime:
     """Gives when the loader brought a row: that night, or days later for one in twenty."""
     days = rng.choice([3, 5, 9]) if rng.random() < 0.05 else 1
-    night = datetime.combine(
-        happened.date() + timedelta(days=days), datetime.min.time()
-    )
+    night = datetime.combine(happened.date() + timedelta(days=days), datetime.min.time())
     return night + timedelta(hours=2, seconds=rng.randrange(1800))
 
 
@@ -142,16 +138,10 @@ def customers(rng: random.Random) -> list[Row]:
     """Makes the customers, some of them more than once because they changed."""
     rows: list[Row] = []
     for customer_id in range(1, CUSTOMERS + 1):
-        country = rng.choices(
-            [c for c, _, _ in COUNTRIES], [w for _, _, w in COUNTRIES]
-        )[0]
+        country = rng.choices([c for c, _, _ in COUNTRIES], [w for _, _, w in COUNTRIES])[0]
         first, last = rng.choice(FIRST_NAMES), rng.choice(LAST_NAMES)
-        signup = moment(
-            rng, FIRST_DAY + timedelta(days=int(DAYS * rng.random() ** 1.6))
-        )
-        email = (
-            f"{first}.{last}{customer_id}@example.{'com' if country == 'US' else 'org'}"
-        )
+        signup = moment(rng, FIRST_DAY + timedelta(days=int(DAYS * rng.random() ** 1.6)))
+        email = f"{first}.{last}{customer_id}@example.{'com' if country == 'US' else 'org'}"
         row: Row = {
             "customer_id": customer_id,
             "email": email if rng.random() < 0.5 else email.lower(),
@@ -165,18 +155,14 @@ def customers(rng: random.Random) -> list[Row]:
             "signed_up_at": signup,
             "marketing_opt_in": rng.random() < 0.6,
             "referrer_customer_id": (
-                rng.randrange(1, customer_id)
-                if customer_id > 20 and rng.random() < 0.25
-                else None
+                rng.randrange(1, customer_id) if customer_id > 20 and rng.random() < 0.25 else None
             ),
             "updated_at": signup,
             "_loaded_at": arrival(rng, signup),
         }
         rows.append(row)
         if rng.random() < 0.12:
-            updated = signup + timedelta(
-                days=rng.randrange(3, 40), minutes=rng.randrange(600)
-            )
+            updated = signup + timedelta(days=rng.randrange(3, 40), minutes=rng.randrange(600))
             changed = dict(row)
             changed["updated_at"] = updated
             changed["_loaded_at"] = arrival(rng, updated)
@@ -215,9 +201,7 @@ def orders_items_payments(
         currency = CURRENCY[country]
 
         total = Decimal(0)
-        for sku, price in rng.sample(
-            SKUS, rng.choices([1, 2, 3, 4], [40, 32, 18, 10])[0]
-        ):
+        for sku, price in rng.sample(SKUS, rng.choices([1, 2, 3, 4], [40, 32, 18, 10])[0]):
             qty = rng.choices([1, 2, 3, 6], [60, 25, 10, 5])[0]
             unit_price = money(price * PRICE_FACTOR[currency], currency)
             discount = rng.choice([None, None, None, None, "0.1000", "0.2500"])
@@ -255,11 +239,7 @@ def orders_items_payments(
         else:
             status = "completed"
         unpriced = status == "cancelled" and rng.random() < 0.5
-        code = (
-            rng.choice(DISCOUNT_CODES)
-            if ordered.month <= 3 and rng.random() < 0.2
-            else None
-        )
+        code = rng.choice(DISCOUNT_CODES) if ordered.month <= 3 and rng.random() < 0.2 else None
         loaded = arrival(rng, ordered)
         row = {
             "order_id": order_id,
@@ -268,9 +248,7 @@ def orders_items_payments(
             "status": rng.choice(STATUS_SPELLINGS[status]),
             "currency": currency if rng.random() < 0.95 else currency.lower() + " ",
             "order_total": None if unpriced else total,
-            "legacy_discount_code": " "
-            if code is None and rng.random() < 0.02
-            else code,
+            "legacy_discount_code": " " if code is None and rng.random() < 0.02 else code,
             "channel": rng.choice(CHANNELS),
             "country_code": country,
             "_loaded_at": loaded,
@@ -358,8 +336,7 @@ def fx_rates(rng: random.Random) -> list[Row]:
                     "rate_date": day.isoformat(),
                     "currency": currency,
                     "usd_rate": f"{rates[currency]:.6f}" if published else None,
-                    "_loaded_at": datetime.combine(day, datetime.min.time())
-                    + timedelta(hours=17),
+                    "_loaded_at": datetime.combine(day, datetime.min.time()) + timedelta(hours=17),
                 }
             )
     return rows
@@ -375,9 +352,7 @@ def events(rng: random.Random, visitors: Sequence[Row]) -> list[Row]:
         signup = person["signed_up_at"]
         assert isinstance(signup, datetime)
         country = str(person["country_code"] or "US")
-        day = signup.date() + timedelta(
-            days=rng.randrange((LAST_DAY - signup.date()).days + 1)
-        )
+        day = signup.date() + timedelta(days=rng.randrange((LAST_DAY - signup.date()).days + 1))
         clock = moment(rng, day)
         device = {
             "os": rng.choice(["ios", "android", "windows", "macos"]),
@@ -400,16 +375,12 @@ def events(rng: random.Random, visitors: Sequence[Row]) -> list[Row]:
                     "occurred_at": clock.isoformat(),
                     "name": name,
                     "page": rng.choice(PAGES) if name == "page_view" else "/checkout",
-                    "value": round(rng.uniform(5, 150), 2)
-                    if name == "purchase"
-                    else None,
+                    "value": round(rng.uniform(5, 150), 2) if name == "purchase" else None,
                 }
             )
             # Now and then a visitor goes away and comes back within one batch: two sessions.
             away = rng.random() < 0.05
-            clock += timedelta(
-                minutes=rng.randrange(45, 120) if away else rng.randrange(1, 9)
-            )
+            clock += timedelta(minutes=rng.randrange(45, 120) if away else rng.randrange(1, 9))
         source = rng.choice([None, *CAMPAIGNS])
         context: Row = {"ab": rng.choice(["a", "b"])}
         if source is not None:
@@ -422,9 +393,7 @@ def events(rng: random.Random, visitors: Sequence[Row]) -> list[Row]:
                 "received_at": (clock + timedelta(seconds=20)).isoformat(),
                 "device": device,
                 "events": burst,
-                "tags": rng.sample(
-                    ["promo", "returning", "beta", "b2b"], rng.randrange(3)
-                ),
+                "tags": rng.sample(["promo", "returning", "beta", "b2b"], rng.randrange(3)),
                 "context": json.dumps(context, separators=(",", ":")),
             }
         )

@@ -1,3 +1,4 @@
+-- noqa: disable=LT02
 {{ config(file_format=var('ripple_file_format', 'parquet')) }}
 {#- Without several projects there is nothing to join. -#}
 {%- if projects_are_joined() or not execute %}

@@ -44,7 +44,6 @@ _WIDTH: Final = 240
 _NAME: Final = 120
 
 
-
 @dataclass
 class _Part:
     """One list of the comment.
