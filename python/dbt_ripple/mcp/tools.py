@@ -314,18 +314,18 @@ class Tools:
             "exposures",
             "opaque",
         ]
-        return _reply(verdict, chosen, data, [*lists, "assets"])
+        return _reply(verdict, chosen, data, [*lists, "assets", "causes"])
 
     def explain(self, given: asked.Explain) -> Reply:
         """Why something is selected or differs."""
         answer = self.project.explain(given.name, self._base_of(given.base))
         verdict = f"{answer.explanation.name} is {answer.verdict}: {answer.reason}."
-        return _reply(verdict, answer, answer.document(), ["path", "causes"])
+        return _reply(verdict, answer, answer.document(), ["path", "causes", "edited"])
 
     def gate(self, given: asked.Gate) -> Reply:
         """May a change be merged."""
         answer = self.project.gate(self._base_of(given.base))
-        return _judged(answer, ["findings", "affected", "removed"])
+        return _judged(answer, ["findings", "affected", "removed", "causes"])
 
     def diagnose(self, given: asked.Diagnose) -> Reply:
         """What a number comes from."""
