@@ -61,7 +61,7 @@ models:
           - dbt_ripple.fresh_within: {name: stale, count: -1, period: day, config: {severity: warn}}
 """,
 }
-MODELS = "dbt run --select +dbt_ripple.operations dbt_ripple.governance.contract_violations"
+MODELS = "dbt run --select +dbt_ripple.operations dbt_ripple.governance.ripple_contract_violations"
 INCIDENTS = (
     "sql select name, state, owner, failed_runs, cause_unique_id, cause_column, seconds_to_recovery"
     " from day_ripple.ripple_incidents where severity = 'error'"

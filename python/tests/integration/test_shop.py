@@ -66,7 +66,12 @@ def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) 
     counts = re.findall(r"^(\d+) of \d+ tests; dbt's state:modified\+ would run (\d+)$", out, re.M)
     assert counts == [("2", "44"), ("0", "44")]
     assert "not_null_revenue_by_region_region                  stg_orders.channel changed" in out
-    assert "      + LOWER(orders.channel)\n    └── int_order_items_priced.channel" in out
+    explained = (
+        r"      \+ LOWER\(orders\.channel\)\n"
+        r"      edited: stg_orders \(models/staging/stg_orders\.sql:\d+\)\n"
+        r"    └── int_order_items_priced\.channel"
+    )
+    assert re.search(explained, out)
     assert "build the shop with dbt" in out
     assert "Traceback" not in demo.stderr
     page = SHOP / "target" / "demo" / "explorer.html"
@@ -135,11 +140,11 @@ def test_impacted_tests_in_sql_is_what_select_says(
         "sql create schema older",
         f"sql create table older.nodes using parquet partitioned by (snapshot_id) as {older}",
         "sql create table older.snapshots as select * from shop_ripple_raw.snapshots",
-        "dbt run --select +impacted_tests --vars '{ripple_raw_schema: older}'",
+        "dbt run --select +ripple_impacted_tests --vars '{ripple_raw_schema: older}'",
         asked,
         f"dbt-ripple load --schema older --target-path {layout}",
         asked,
-        "dbt run --select +impacted_tests,package:dbt_ripple",
+        "dbt run --select +ripple_impacted_tests,package:dbt_ripple",
         asked,
         # A view: it compares the newest load with the one before it.
         *(

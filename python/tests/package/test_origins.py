@@ -119,7 +119,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         passed = [ran(name, "pass", MONDAY + timedelta(minutes=10)) for name in tests]
         failed = [ran(name, "fail", MONDAY + timedelta(hours=2)) for name in tests]
         insert(folder, "run_history", [*passed, *failed])
-        results = dbt(folder, "run", "--select", "+incidents")
+        results = dbt(folder, "run", "--select", "+ripple_incidents")
         assert results and {str(r.status) for r in results} == {"success"}
         yield folder
 

@@ -468,7 +468,7 @@ def test_the_shop_by_thrift_alone(
     assert (first["already_loaded"], second["already_loaded"]) == (False, True)
     assert first["snapshot_id"] == second["snapshot_id"] != said["snapshot_id"]
     # The tests that the edit can break: by the tables on the server, and by the artifacts.
-    run("dbt", "--quiet", "run", "--select", "package:dbt_ripple,dim_snapshots")
+    run("dbt", "--quiet", "run", "--select", "package:dbt_ripple,ripple_dim_snapshots")
     impacted = reach().rows("select unique_id from shop_ripple.ripple_impacted_tests")
     projects = [read_project(folder) for folder in (base, run.shop / "target" / "ripple")]
     chosen = {test.unique_id for test in select(*projects, facts=False).tests}
