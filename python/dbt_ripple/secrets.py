@@ -53,6 +53,16 @@ _IN_QUERY: Final = re.compile(
 _learnt: set[str] = set()
 
 
+def names_a_secret(name: str) -> bool:
+    """Whether a name says that what it names is a secret.
+
+    Example:
+        >>> names_a_secret("settings.s3_secret_access_key"), names_a_secret("settings.integer_division")
+        (True, False)
+    """
+    return _SECRET_NAME.search(name) is not None
+
+
 def learn_from(texts: Iterable[str], shown: Callable[[], Collection[str]] = tuple) -> None:
     """Learn which environment variables a project reads: their values are not printed from now on.
 
@@ -157,7 +167,7 @@ def _of_environment(environment: tuple[tuple[str, str], ...]) -> frozenset[str]:
         if (
             (name.startswith(_ALWAYS) and len(value) >= 4)
             or (
-                _SECRET_NAME.search(name)
+                names_a_secret(name)
                 and len(value) >= _SHORTEST_OF_NAME
                 and value.lower() not in _COMMON
                 and not value.startswith(("/", "./", "~"))

@@ -151,15 +151,10 @@ class Places:
         content = self._text(PROJECT_FILE)
         level = _composed(content) if content is not None else None
         found = None
-        for key in keys[:-1]:
+        for key in (*keys[:-1], ""):
             pairs = dict(_pairs(level))
             found = pairs.get(f"+{keys[-1]}", pairs.get(keys[-1], found))
-            if key not in pairs:
-                break
-            level = pairs[key]
-        else:
-            pairs = dict(_pairs(level))
-            found = pairs.get(f"+{keys[-1]}", pairs.get(keys[-1], found))
+            level = pairs.get(key)
         return FileLine(PROJECT_FILE, _line(found)) if found is not None else None
 
     def line_in_file(self, file: str, text: str, line: int) -> int | None:

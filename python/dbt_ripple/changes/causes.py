@@ -2,8 +2,8 @@
 
 A change spreads from the nodes where it began (`changes.change_paths`). Such a node has causes: all that enters
 what it is built from is compared, by kind, and what differs is one. Where nothing that was written differs,
-what does is said instead: the compiled SQL, what dbt looked at while it compiled. So no change is
-without a cause.
+it is said what the SQL compiles to now. All that a node may run counts: of two macros that were edited, a
+cause may be one that changes nothing of it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from dbt_ripple.artifacts import Macro, Node, Project, References
-from dbt_ripple.artifacts.source_locations import Places
+from dbt_ripple.artifacts import Node, Project, References
+from dbt_ripple.artifacts.source_locations import PROJECT_FILE, Places
 from dbt_ripple.changes.compile_inputs import asked_of_graph, defined
 from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.graph.config_fingerprints import NAMING, hooks_of
 from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
 from dbt_ripple.graph.node_properties import DESCRIBING, kind_of, of_name
+from dbt_ripple.graph.traversal import breadth_first_tree
 from dbt_ripple.jinja.facts import ANY, facts_of
+from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.reads import asks_the_graph
 from dbt_ripple.jinja.text import normalised
+from dbt_ripple.secrets import STARS, names_a_secret
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison
@@ -35,40 +38,28 @@ if TYPE_CHECKING:
 
 MISSING: Final = object()
 _NOTHING: Final[tuple[Any, ...]] = (MISSING, None, [], {}, "")
-_PROPERTIES: Final = (
-    *(
-        "contract",
-        "constraints",
-        "quoting",
-        "version",
-        "returns",
-        "arguments",
-        "database",
-        "schema",
-    ),
-    *("identifier", "external", "unrendered_database", "unrendered_schema", "loaded_at_field"),
-    *("loaded_at_query", "freshness", "given", "expect", "overrides", "model", "column_name"),
-    *("entities", "dimensions", "measures", "defaults", "primary_entity", "type", "type_params"),
-    *("filter", "query_params", "time_spine", "source_name"),
+_PROPERTIES: Final = tuple(
+    """
+    contract constraints quoting version returns arguments database schema identifier external unrendered_database
+    unrendered_schema loaded_at_field loaded_at_query freshness given expect overrides model column_name entities
+    dimensions measures defaults primary_entity type type_params filter query_params time_spine source_name
+    """.split()
 )
 _PLACE_OF_SOURCE: Final = ("database", "schema", "identifier", "quoting")
-_DESCRIPTIONS: Final = (
-    *(
-        "description",
-        "access",
-        "deprecation_date",
-        "group",
-        "meta",
-        "tags",
-        "owner",
-        "label",
-        "url",
-    ),
-    *("maturity", "latest_version", "fqn", "source_description", "loader", "original_file_path"),
+_DESCRIPTIONS: Final = tuple(
+    """
+    description access deprecation_date group meta tags owner label url maturity latest_version fqn source_description
+    loader original_file_path
+    """.split()
 )
 _OF_COLUMNS: Final = ("data_type", "constraints", "quote", "granularity", "more")
 _CONFIG: Final = re.compile(r"\{\{-?\s*config\s*\(.*?\)\s*-?\}\}", re.S)
+_Place = tuple[str | None, int | None]
 _COMMENT: Final = re.compile(r"\s*(?:--.*|\{#.*#\}\s*|/\*.*\*/\s*)?")
+_SHOWN_OF_PROFILES: Final = frozenset(
+    "config_options extensions method role search_path server_side_parameters session_parameters settings".split()
+)
+"""Settings of a target whose values are shown, unless their names are those of secrets; others may hold one."""
 _LONGEST: Final = 2_000
 _HUNKS: Final = 20
 
@@ -80,9 +71,9 @@ class Cause(msgspec.Struct, kw_only=True, frozen=True):
         kind: ``code`` (lines of a node's own file), ``config`` (a key), ``property`` (what a yml file declares besides),
             ``column`` (likewise, of a column), ``argument`` (of a generic test), ``ref`` (what a reference means),
             ``macro``, ``dispatch`` (which package's macro runs), ``var``, ``env_var``, ``hook`` (of a run), ``seed``
-            (rows of its file), ``file`` (that a query reads), ``graph`` (a property of another node, which Jinja reads), ``catalog`` (a column of a source), ``profile`` (a
-            setting of the target), ``new`` and ``removed`` (a node), ``dbt`` (its version),
-            ``compiled`` (what dbt or the warehouse answered while it compiled: nothing that was written differs).
+            (rows of its file), ``file`` (that a query reads), ``graph`` (a property of another node, which Jinja reads),
+            ``catalog`` (a column of a source), ``profile`` (a setting of the target; three stars stand for a value that
+            may be a secret), ``new`` and ``removed`` (a node), ``dbt`` (its version), ``compiled`` (what dbt or the warehouse answered while it compiled: nothing that was written differs).
         name: of it: a config key, a macro, a var, ``column.data_type``; of code the node.
         before: as it was on base; None where it was not there.
         after: as it is on head; None where it is not there any more.
@@ -146,7 +137,7 @@ class Causes:
         return list(merged.values())
 
     def of(self, unique_id: str) -> list[Cause]:
-        """The causes of one node, what was written first; there is at least one of a node that changed by itself."""
+        """The causes of one node, what was written first; none where all that is compared is the same."""
         if unique_id not in self._found:
             self._found[unique_id] = []  # a hook may write to what it reads
             self._found[unique_id] = self._of(unique_id)
@@ -160,9 +151,9 @@ class Causes:
         if then is None and (before := self._test_it_was(now)) is not None:
             return [*self._arguments(before, now), *self._config(before, now)]
         if then is None:
-            place = self.places.declared(now) if now.original_file_path.endswith("ml") else None
-            file, line = place or (self._file(now), None)
-            return [Cause(kind="new", name=now.display_name, file=file, line=line)]
+            in_yml = now.original_file_path.endswith((".yml", ".yaml"))
+            place = self._declared(now) if in_yml else (self._file(now), None)
+            return [self._cause("new", now.display_name, (None, None), place)]
         causes = [
             *self._sides(),
             *self._config(then, now),
@@ -176,6 +167,7 @@ class Causes:
             *self._macros(then, now),
             *self._named_values(now),
             *self._hooks(now),
+            *self._files(now),
             *self._graph(now),
             *self._catalog(now),
         ]
@@ -201,8 +193,8 @@ class Causes:
         if before.dbt_version != now.dbt_version:
             yield Cause(kind="dbt", name="dbt", before=before.dbt_version, after=now.dbt_version)
         for key, value in self.base.session.items():
-            after = self.head.session[key] or None
-            yield Cause(kind="profile", name=key, before=value or None, after=after)
+            shown = (_of_profile(key, text) for text in (value, self.head.session[key]))
+            yield self._cause("profile", key, shown)
 
     def _code(self, then: Node, now: Node) -> Iterator[Cause]:
         if normalised(then.raw_code) == normalised(now.raw_code) or then.resource_type == "seed":
@@ -210,20 +202,16 @@ class Causes:
         if now.resource_type == "test" and now.test_metadata is not None:
             return
         kind = "hook" if now.resource_type == "operation" else "code"
+        text, file = now.raw_code, self._file(now)
+        # What stands in `config()` is told by its keys.
         settings = [
-            range(text.count("\n", 0, m.start()), text.count("\n", 0, m.end()) + 1)
-            for text in (now.raw_code,)
-            for m in _CONFIG.finditer(text)
+            range(text.count("\n", 0, call.start()) + 1, text.count("\n", 0, call.end()) + 2)
+            for call in (_CONFIG.finditer(text) if then.config != now.config else ())
         ]
-        has_config = then.config != now.config
-        for line, before, after in hunks(then.raw_code, now.raw_code):
-            if has_config and any(line - 1 in lines for lines in settings):
-                continue
-            file = self._file(now)
-            at = self.places.line_in_file(file, now.raw_code, line) if file else None
-            yield Cause(
-                kind=kind, name=now.display_name, before=before, after=after, file=file, line=at
-            )
+        for line, *values in hunks(then.raw_code, text):
+            if not any(line in lines for lines in settings):
+                at = self.places.line_in_file(file, text, line) if file else None
+                yield self._cause(kind, now.display_name, values, (file, at))
 
     def _config(self, then: Node, now: Node, *, describing: bool = False) -> Iterator[Cause]:
         for key in sorted({*then.config, *now.config}):
@@ -239,55 +227,37 @@ class Causes:
                 facts = facts_of(written[1])
                 yield from self._values(facts.variables, facts.environment)
                 written = [before, after]
-            file, line = self._place_of_config(now if after is not MISSING else then, key)
-            yield Cause(
-                kind="config",
-                name=key,
-                before=_shown(written[0]),
-                after=_shown(written[1]),
-                file=file,
-                line=line,
-            )
+            place = self._place_of_config(now if after is not MISSING else then, key)
+            yield self._cause("config", key, written, place)
 
     def _place_of_config(self, node: Node, key: str) -> tuple[str | None, int | None]:
         """Where a setting of a node is written: in its own file, in a yml file, or in the project file."""
         file = self._file(node)
-        called = _CONFIG.search(node.raw_code)
+        called = _CONFIG.search(node.raw_code) if node.test_metadata is None else None
         word = re.compile(rf"\b{re.escape(key.replace('-', '_'))}\b\s*=")
-        in_yml = file is not None and file.endswith((".yml", ".yaml"))
-        if (
-            called is not None
-            and file
-            and not in_yml
-            and (at := word.search(called[0])) is not None
-        ):
+        if file and called is not None and (at := word.search(called[0])) is not None:
             line = node.raw_code.count("\n", 0, called.start() + at.start()) + 1
             return file, self.places.line_in_file(file, node.raw_code, line)
         declared = self.places.declared(node, key=key)
         if declared is None and node.package_name == self.head.name:
-            section = {"analysis": "analyses"}.get(node.resource_type, f"{node.resource_type}s")
-            section = "data_tests" if section == "tests" else section
+            sections = {"analysis": "analyses", "test": "data_tests"}
+            section = sections.get(node.resource_type, f"{node.resource_type}s")
             declared = self.places.in_project_file(section, *node.fqn, key)
         return declared or (file, None)
 
     def _seed(self, then: Node, now: Node) -> Iterator[Cause]:
-        if now.resource_type != "seed":
+        if now.resource_type != "seed" or then.checksum == now.checksum:
             return
-        seeds = self.comparison.seeds
+        seeds, file = self.comparison.seeds, self._file(now)
         texts = [
             (side.content(node) or b"").decode("utf-8", "replace")
             for side, node in ((seeds.base, then), (seeds.head, now))
         ]
-        if then.checksum == now.checksum:
-            return
-        file = self._file(now)
         if not all(texts):  # a file is not at hand, or too large to have a checksum
-            yield Cause(kind="seed", name=now.name, file=file)
+            yield self._cause("seed", now.name, (None, None), (file, None))
             return
-        for line, before, after in hunks(*texts, comments=False):
-            yield Cause(
-                kind="seed", name=now.name, before=before, after=after, file=file, line=line
-            )
+        for line, *values in hunks(*texts, comments=False):
+            yield self._cause("seed", now.name, values, (file, line))
 
     def _properties(self, then: Node, now: Node, names: Iterable[str]) -> Iterator[Cause]:
         for name in names:
@@ -299,15 +269,9 @@ class Causes:
                 if then.config.get("contract") != now.config.get("contract"):
                     continue
             if not _equal(before, after):
-                place = self.places.declared(now, key=name) or self.places.declared(now)
-                file, line = place or (self._file(now), None)
-                yield Cause(
-                    kind="property",
-                    name=name.removeprefix("unrendered_"),
-                    before=_shown(before),
-                    after=_shown(after),
-                    file=file,
-                    line=line,
+                place = self._declared(now, key=name)
+                yield self._cause(
+                    "property", name.removeprefix("unrendered_"), (before, after), place
                 )
 
     def _columns(self, then: Node, now: Node) -> Iterator[Cause]:
@@ -318,32 +282,14 @@ class Causes:
                 values = [getattr(c, field) if c is not None else None for c in (before, after)]
                 if _equal(*values) or (field == "data_type" and not declared):
                     continue
-                place = self.places.declared(now, name) or self.places.declared(now)
-                file, line = place or (self._file(now), None)
-                yield Cause(
-                    kind="column",
-                    name=f"{name}.{field}",
-                    before=_shown(values[0]),
-                    after=_shown(values[1]),
-                    file=file,
-                    line=line,
-                )
+                yield self._cause("column", f"{name}.{field}", values, self._declared(now, name))
 
     def _arguments(self, then: Node, now: Node) -> Iterator[Cause]:
-        arguments = [n.test_metadata.kwargs if n.test_metadata else {} for n in (then, now)]
-        place = self.places.declared(now) if arguments[0] != arguments[1] else None
-        for key in dict.fromkeys((*arguments[0], *arguments[1])):
-            before, after = (of_side.get(key, MISSING) for of_side in arguments)
-            if before != after:
-                file, line = place or (self._file(now), None)
-                yield Cause(
-                    kind="argument",
-                    name=key,
-                    before=_shown(before),
-                    after=_shown(after),
-                    file=file,
-                    line=line,
-                )
+        sides = [n.test_metadata.kwargs if n.test_metadata else {} for n in (then, now)]
+        for key in dict.fromkeys((*sides[0], *sides[1])):
+            values = [side.get(key, MISSING) for side in sides]
+            if values[0] != values[1]:
+                yield self._cause("argument", key, values, self._declared(now))
 
     def _test_it_was(self, now: Node) -> Node | None:
         """The generic test of base that a test of head stands for: dbt makes arguments part of its id."""
@@ -368,21 +314,15 @@ class Causes:
     def _references(self, then: Node, now: Node) -> Iterator[Cause]:
         if len(then.refs) != len(now.refs):
             return  # its code says so
-        meant = zip(now.refs, then.refs, *self._meant(then, now), strict=False)
+        sides = zip(self._resolved, (then, now), strict=True)
+        meant = zip(now.refs, then.refs, *(r.of(n) for r, n in sides), strict=False)
         for ref, was, before, after in meant:
             if before == after or ref != was:
                 continue
             target = self.head.nodes.get(after)
             place = self.places.declared(target, key="latest_version") if target else None
-            file, line = place or (self._file(now), None)
-            yield Cause(
-                kind="ref",
-                name=f"ref('{ref.name}')",
-                before=self._name(self.base, before),
-                after=self._name(self.head, after),
-                file=file,
-                line=line,
-            )
+            names = _name(self.base, before), _name(self.head, after)
+            yield self._cause("ref", f"ref('{ref.name}')", names, place or (self._file(now), None))
 
     def _sources(self, then: Node, now: Node) -> Iterator[Cause]:
         """Where the sources are that it reads, or that are the relation which it builds."""
@@ -404,108 +344,112 @@ class Causes:
             if before is not None and before.relation_name != after.relation_name
         }
 
-    def _meant(self, then: Node, now: Node) -> tuple[list[str], list[str]]:
-        return self._resolved[0].of(then), self._resolved[1].of(now)
-
     @cached_property
     def _resolved(self) -> tuple[References, References]:
         return References(self.base), References(self.head)
 
     def _macros(self, then: Node, now: Node) -> Iterator[Cause]:
         reached = self._reached(then, 0) | self._reached(now, 1)
-        base, head = self._sides_macros
-        for unique_id in sorted(reached):
-            before, after = base.macros.get(unique_id), head.macros.get(unique_id)
-            either = after or before
-            if either is None or either.package_name in INTERNAL:
-                continue
-            if before and after and base.text(unique_id) == head.text(unique_id):
-                continue
-            yield from self._of_macro(unique_id, before, after, now)
-        if self.base.macro_order != self.head.macro_order and not head.in_order.isdisjoint(reached):
-            file, line = self.places.in_project_file("dispatch") or ("dbt_project.yml", None)
-            yield Cause(
-                kind="dispatch",
-                name="dispatch",
-                before=self.base.macro_order,
-                after=self.head.macro_order,
-                file=file,
-                line=line,
-            )
+        for unique_id in sorted(reached & self._differing_macros):
+            yield self._of_macro(unique_id, now)
+        orders = self.base.macro_order, self.head.macro_order
+        if orders[0] != orders[1] and not self._sides_macros[1].in_order.isdisjoint(reached):
+            place = self.places.in_project_file("dispatch") or (PROJECT_FILE, None)
+            yield self._cause("dispatch", "dispatch", orders, place)
 
-    def _of_macro(
-        self, unique_id: str, before: Macro | None, after: Macro | None, node: Node
-    ) -> Iterator[Cause]:
-        macro = after or before
-        assert macro is not None
+    @cached_property
+    def _differing_macros(self) -> frozenset[str]:
+        """The macros of the project and its packages that are not the same on both sides."""
+        base, head = self._sides_macros
+        return frozenset(
+            u
+            for u in base.user | head.user
+            if u not in base.macros or u not in head.macros or base.text(u) != head.text(u)
+        )
+
+    def _of_macro(self, unique_id: str, node: Node) -> Cause:
+        sides = [macros.macros.get(unique_id) for macros in self._sides_macros]
+        texts = [macro.macro_sql if macro is not None else None for macro in sides]
+        (macro,) = [macro for macro in reversed(sides) if macro is not None][:1]
         own = macro.package_name == self.head.name
         name = macro.name if own else f"{macro.package_name}.{macro.name}"
         file = self._in_package(macro.package_name, macro.original_file_path)
-        texts = [m.macro_sql if m is not None else "" for m in (before, after)]
-        through = self._way(node, unique_id)
-        for line, was, is_now in list(hunks(*texts))[:1] if before and after else [(1, None, None)]:
-            at = self.places.line_in_file(file, texts[1], line) if file and after else None
-            yield Cause(
-                kind="macro",
-                name=name,
-                before=was if after else _shown(texts[0]),
-                after=is_now if before else _shown(texts[1]),
-                file=file,
-                line=at,
-                through=through,
-            )
+        line, *values = 1, *texts
+        if texts[0] is not None and texts[1] is not None:
+            line, *values = next(hunks(texts[0], texts[1]), (1, None, None))
+        at = self.places.line_in_file(file, texts[1], line) if file and texts[1] else None
+        cause = self._cause("macro", name, values, (file, at))
+        way = self._way(frozenset(node.depends_on.macros), unique_id)
+        return msgspec.structs.replace(cause, through=list(way))
 
-    def _reached(self, node: Node, side: int) -> set[str]:
+    def _reached(self, node: Node, side: int) -> frozenset[str]:
         """The macros that a node may run on a side: in its text, its hooks and its materialization."""
         macros = self._sides_macros[side]
-        start = [*node.depends_on.macros]
+        start = {*node.depends_on.macros}
         for _, sql in hooks_of(node):
-            start += macros.named_in(sql)
+            start.update(macros.named_in(sql))
         if node.resource_type == "operation" or node.config.get("sql_header"):
-            start += macros.named_in(f"{node.raw_code}\n{node.config.get('sql_header') or ''}")
-        naming = (u for u in macros.user if NAMING.match(dispatched(macros.macros[u].name)))
-        return {*macros.closure([*start, *naming]), *macros.run_by(kind_of(node))}
+            start.update(macros.named_in(f"{node.raw_code}\n{node.config.get('sql_header') or ''}"))
+        return self._run(frozenset(start), kind_of(node), side)
 
-    @property
+    @cached_method
+    def _run(self, start: frozenset[str], kind: str, side: int) -> frozenset[str]:
+        macros = self._sides_macros[side]
+        naming = (u for u in macros.user if NAMING.match(dispatched(macros.macros[u].name)))
+        return macros.closure([*start, *naming]) | macros.run_by(kind)
+
+    @cached_property
     def _sides_macros(self) -> tuple[Macros, Macros]:
         return self.comparison.base_context.macros, self.comparison.head_context.macros
 
-    def _way(self, node: Node, macro: str) -> list[str]:
-        """The macros by which a node calls another, by their names; empty where it calls it itself."""
+    @cached_method
+    def _way(self, called: frozenset[str], macro: str) -> tuple[str, ...]:
+        """The macros by which one is reached from those that a node calls, by their names."""
         macros = self.head.macros
-        level: dict[str, list[str]] = {u: [] for u in node.depends_on.macros}
-        seen = dict(level)
-        while level and macro not in seen:
-            below: dict[str, list[str]] = {}
-            for unique_id, way in level.items():
-                called = macros[unique_id].depends_on.macros if unique_id in macros else ()
-                for each in called:
-                    if each not in seen and each not in below:
-                        below[each] = [*way, macros[unique_id].name]
-            seen |= below
-            level = below
-        return seen.get(macro, [])
+        tree = breadth_first_tree(sorted(called), self._calls)
+        way: list[str] = []
+        above = tree.get(macro)
+        while above is not None:
+            way.insert(0, macros[above].name)
+            above = tree[above]
+        return tuple(way)
+
+    @cached_property
+    def _calls(self) -> dict[str, list[str]]:
+        return {u: macro.depends_on.macros for u, macro in self.head.macros.items()}
 
     def _named_values(self, now: Node) -> Iterator[Cause]:
-        texts = [now.raw_code, *(sql for _, sql in hooks_of(now))]
-        macros = self._sides_macros[1]
-        texts += [macros.macros[u].macro_sql for u in self._reached(now, 1) & macros.user]
-        facts = [facts_of(text) for text in texts]
-        variables = {name for each in facts for name in each.variables}
-        yield from self._values(variables, {name for each in facts for name in each.environment})
+        facts = [facts_of(text) for text in (now.raw_code, *(sql for _, sql in hooks_of(now)))]
+        variables, environment = self._asked_by_macros(self._reached(now, 1))
+        yield from self._values(
+            variables.union(*(each.variables for each in facts)),
+            environment.union(*(each.environment for each in facts)),
+        )
+
+    @cached_method
+    def _asked_by_macros(self, macros: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """The vars and the environment variables that the user's macros among these ask for."""
+        facts = [facts_of(text) for text in self._texts(macros)]
+        nothing = frozenset[str]()
+        return (
+            nothing.union(*(each.variables for each in facts)),
+            nothing.union(*(each.environment for each in facts)),
+        )
+
+    @cached_method
+    def _texts(self, macros: frozenset[str]) -> list[str]:
+        head = self._sides_macros[1]
+        return [head.macros[u].macro_sql for u in sorted(macros & head.user)]
 
     def _values(self, variables: Iterable[str], environment: Iterable[str]) -> Iterator[Cause]:
         """The vars and environment variables of these names that differ."""
         sides = self._variables
         for name in _asked(sides, variables):
             place = self.places.in_project_file("vars", self.head.name or "", name)
-            file, line = place or (None, None)
-            before, after = (_value(side.get(name)) for side in sides)
-            yield Cause(kind="var", name=name, before=before, after=after, file=file, line=line)
+            yield self._cause("var", name, (_value(side.get(name)) for side in sides), place)
         sides = self.base.environment, self.head.environment
         for name in _asked(sides, environment):
-            before, after = (side.get(name) for side in sides)
-            yield Cause(kind="env_var", name=name, before=before, after=after)
+            yield self._cause("env_var", name, (side.get(name) for side in sides))
 
     @cached_property
     def _variables(self) -> tuple[dict[str, str], dict[str, str]]:
@@ -523,6 +467,9 @@ class Causes:
             writes = now.unique_id in hook.writes or hook.anything
             if writes and hook.owner != now.unique_id and before.get(hook.owner) != hook.text:
                 yield from (c for c in self.of(hook.owner) if c.kind != "compiled")
+
+    def _files(self, now: Node) -> Iterator[Cause]:
+        """The files that it reads, and that are not the same."""
         for file in sorted({*self.base.files, *self.head.files}):
             if self.base.files.get(file) != self.head.files.get(file) and file in (
                 now.compiled_code or now.raw_code
@@ -531,9 +478,7 @@ class Causes:
 
     def _graph(self, now: Node) -> Iterator[Cause]:
         """What it reads of other nodes by ``graph``, and differs."""
-        macros = self._sides_macros[1]
-        texts = [now.raw_code]
-        texts += [macros.macros[u].macro_sql for u in self._reached(now, 1) & macros.user]
+        texts = [now.raw_code, *self._texts(self._reached(now, 1))]
         for reads, types in map(asked_of_graph, filter(asks_the_graph, texts)):
             for then, other in self._differing:
                 if types is not None and other.resource_type not in types:
@@ -567,17 +512,30 @@ class Causes:
             for side in (self.base, self.head)
         ]
         for name in dict.fromkeys((*sides[0], *sides[1])):
-            before, after = (side.get(name, MISSING) for side in sides)
-            if before != after:
-                yield Cause(kind="catalog", name=name, before=_shown(before), after=_shown(after))
+            values = [side.get(name, MISSING) for side in sides]
+            if values[0] != values[1]:
+                yield self._cause("catalog", name, values)
 
     def _compiled(self, then: Node, now: Node) -> Iterator[Cause]:
         """Where nothing that was written differs: what the SQL was compiled to."""
         texts = [n.compiled_code or "" for n in (then, now)]
-        for _, before, after in list(hunks(*texts))[:1]:
-            yield Cause(kind="compiled", name=now.display_name, before=before, after=after)
+        for _, *values in list(hunks(*texts))[:1]:
+            yield self._cause("compiled", now.display_name, values)
 
     # -- places and names ---------------------------------------------------------------------------
+
+    def _cause(
+        self, kind: str, name: str, values: Iterable[Any], place: _Place | None = None
+    ) -> Cause:
+        """A cause with what stands there on base and on head."""
+        before, after = map(_shown, values)
+        file, line = place or (None, None)
+        return Cause(kind=kind, name=name, before=before, after=after, file=file, line=line)
+
+    def _declared(self, node: Node, column: str | None = None, key: str = "") -> _Place:
+        """Where a yml file says something of a node, or else where the node is."""
+        places = self.places.declared(node, column, key) or self.places.declared(node)
+        return places or (self._file(node), None)
 
     def _file(self, node: Node) -> str | None:
         return self._in_package(node.package_name, node.original_file_path)
@@ -589,9 +547,16 @@ class Causes:
         path = path.removeprefix("./")
         return path if package == self.head.name else f"dbt_packages/{package}/{path}"
 
-    def _name(self, side: Project, unique_id: str) -> str:
-        node = side.nodes.get(unique_id)
-        return node.display_name if node is not None else unique_id
+
+def _name(side: Project, unique_id: str) -> str:
+    node = side.nodes.get(unique_id)
+    return node.display_name if node is not None else unique_id
+
+
+def _of_profile(key: str, value: str) -> str | None:
+    """A setting of a target as it may be shown; None where it is not there."""
+    harmless = value in ("true", "false") or key.partition(".")[0] in _SHOWN_OF_PROFILES
+    return (value if harmless and not names_a_secret(key) else STARS) if value else None
 
 
 def hunks(

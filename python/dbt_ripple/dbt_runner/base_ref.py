@@ -178,7 +178,7 @@ def both_sides(
         head = head.having(warning_flags=warning_flags(project_dir))
         values = (_values(files, options.variables) for files in (base_files, head_files))
         base, head = with_variables(base, head, *values)
-        base, head = with_session(base, head, *_sessions(base_dir, project_dir, options))
+        base, head = with_session(base, head, *session_settings(base_dir, project_dir, options))
         orders = (_macro_order(d) for d in (base_dir, project_dir))
         base, head = with_macro_order(base, head, *orders)
         yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes, base_dir)
@@ -441,7 +441,7 @@ _OF_THE_CONNECTION: Final = frozenset(
 """Keys of a target that say where it is and who asks: another target of the same session. All others count."""
 
 
-def _sessions(
+def session_settings(
     base_dir: Path, project_dir: Path, options: DbtOptions
 ) -> tuple[dict[str, str], dict[str, str]]:
     """What each side's profiles.yml says of the target's session, where it is in the repository."""
@@ -469,13 +469,19 @@ def _session(file: Path, profile: Any, options: DbtOptions) -> dict[str, str] | 
         name = options.target or os.environ.get("DBT_TARGET") or profile.get("target") or "default"
         target = profile["outputs"][name]
         keys = sorted(target.keys() - _OF_THE_CONNECTION)
-        return {str(key): _plain(target[key]) for key in keys}
+        return dict(pair for key in keys for pair in _settings(str(key), target[key]))
     except (RippleError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+def _settings(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A setting as text; of a mapping each entry, after the name and a dot."""
+    if isinstance(value, dict) and value:
+        for key in sorted(value, key=str):
+            yield from _settings(f"{name}.{key}", value[key])
+    else:
+        text = msgspec.json.encode(value, order="sorted", enc_hook=str).decode()
+        yield name, value if isinstance(value, str) else text
 
 
 def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hand_made import macro, node, project
+from hand_made import generic, macro, node, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts.project import TestMetadata
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.causes import Cause, hunks
 from dbt_ripple.changes.comparability import with_session
@@ -51,6 +52,65 @@ def test_what_differs_of_the_targets_session_changes_all_that_is_built() -> None
     }
     same = with_session(world(), world(), {"settings": "a"}, {"settings": "a"})
     assert select(*same).tests == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("settings.integer_division", "true", "true"),
+        ("settings.timezone", "UTC", "UTC"),
+        ("settings.s3_secret_access_key", "abc", "***"),
+        ("secrets", '[{"secret":"abc"}]', "***"),
+        ("attach", '[{"path":"postgres:password=abc"}]', "***"),
+        ("is_motherduck", "true", "true"),
+        ("settings.timezone", "", None),
+    ],
+)
+def test_what_may_be_a_secret_of_a_profile_is_not_shown(
+    key: str, value: str, shown: str | None
+) -> None:
+    sides = with_session(world(), world(), {key: "before"}, {key: value} if value else {})
+    assert {c.after for c in select(*sides).causes} == {shown}
+
+
+def test_a_contract_that_is_not_enforced_any_more_is_a_promise_taken_back() -> None:
+    enforced = world(config={"contract": {"enforced": True}})
+    said = [
+        f.reason.message for f in gate(enforced, world()).findings if f.rule == "promise_lowered"
+    ]
+    assert said == ["its contract was enforced, and is not any more"]
+    assert "promise_lowered" not in {f.rule for f in gate(world(), enforced).findings}
+
+
+def test_who_announces_the_end_of_a_model_is_told_so_once() -> None:
+    announced = world()
+    top = announced.nodes["model.p.top"]
+    announced.nodes["model.p.top"] = replace(top, deprecation_date="2099-01-01T00:00:00")
+    said = "top is deprecated from 2099-01-01 on"
+    assert said in [note.message for note in gate(world(), announced).notes]
+    assert said not in [note.message for note in gate(announced, announced).notes]
+
+
+def test_of_two_tests_that_went_it_is_not_known_which_one_came_again() -> None:
+    def having(*values: str) -> Project:
+        tests = [
+            replace(
+                generic(
+                    f"t_{v}",
+                    "accepted_values",
+                    f"select * from s.stg where id <> {v}",
+                    "model.p.stg",
+                ),
+                test_metadata=TestMetadata(name="accepted_values", kwargs={"values": [v]}),
+                attached_node="model.p.stg",
+                column_name="id",
+            )
+            for v in values
+        ]
+        return project(*world().nodes.values(), *tests)
+
+    assert [c[:2] for c in causes(having("1"), having("2"))] == [("argument", "values")]
+    assert [c[0] for c in causes(having("1", "3"), having("2"))] == ["new"]
 
 
 def test_the_gate_counts_what_nobody_edited_and_differs() -> None:
@@ -111,6 +171,7 @@ def test_a_promise_that_is_taken_back_is_a_finding(
 def test_comments_and_layout_are_no_lines_that_differ() -> None:
     assert list(hunks("a\nb", "a -- b\nb")) == [(1, "a", "a -- b")]  # there is nothing else
     assert list(hunks("a\nb\nc", "-- new\na\n  b\nC")) == [(3, "b\nc", "b\nC")]
+    assert list(hunks("a\r\nb", "a\nb")) == []
     assert list(hunks("1,a\n2,b", "1,a\n2,b\n3,c", comments=False)) == [(3, None, "3,c")]
 
 

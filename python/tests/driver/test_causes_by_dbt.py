@@ -234,7 +234,7 @@ ROWS = [
     Row("a hook of the run", "dbt_project.yml", "amount < 0", "amount < 1", "hook", "lab-on-run-end-0", None, None, None, "dbt_project.yml"),
     # elsewhere
     Row("a tag that Jinja reads", f"{MARTS}/moded.sql", "select '", "{{ config(tags='report') }}\nselect '", "graph", "moded.tags", "[]", "report", "config(", f"{MARTS}/moded.sql"),
-    Row("a setting of the target", "profiles.yml", "threads: 1", "threads: 1, settings: {integer_division: true}", "profile", "settings", None, '{"integer_division":true}', None, ""),
+    Row("a setting of the target", "profiles.yml", "threads: 1", "threads: 1, settings: {integer_division: true}", "profile", "settings.integer_division", None, "true", None, ""),
     Row("a new model", f"{MARTS}/more.sql", "", "select 1 as one\n", "new", "more", None, None, None, f"{MARTS}/more.sql"),
 ]  # fmt: skip
 ROWS = [row for row in ROWS if row.kind]
