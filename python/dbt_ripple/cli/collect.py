@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import read_token
+from dbt_ripple.cli.options import listening_options, read_token
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, complain, count, warn
@@ -77,21 +77,7 @@ Examples:
 )
 @click.option("--until-end", is_flag=True, help="Stop at the end that the Kafka topic has now.")
 @store_option(STORE)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    default=5000,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="Port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="File with a token that producers have to send as `Authorization: Bearer ...`.  "
-    "[env var: DBT_RIPPLE_COLLECT_TOKEN has the token itself]",
-)
+@listening_options(5000, "producers", TOKEN)
 @click.option(
     "--rate",
     default=1000.0,

@@ -12,6 +12,7 @@ from dbt_ripple.cli.dbt_options import connection_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
+    listening_options,
     other_projects_option,
     partial_option,
     project_options,
@@ -40,23 +41,7 @@ Examples:
 @click.option(
     "--http", "serves", is_flag=True, help="Serve streamable HTTP, in place of stdin and stdout."
 )
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="With --http: address to listen on."
-)
-@click.option(
-    "--port",
-    default=8765,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="With --http: port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help=f"With --http: file with the token that clients have to send as `Authorization: Bearer ...`.  "
-    f"[env var: {TOKEN} has the token itself]",
-)
+@listening_options(8765, "clients", TOKEN, "With --http: ")
 @click.option(
     "--allow-writes",
     is_flag=True,

@@ -124,6 +124,51 @@ def kept_open(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
         yield cache
 
 
+def listening_options(
+    port: int, who: str, variable: str, when: str = ""
+) -> Callable[[_Command], _Command]:
+    """The options of a command that listens: where, and the token that is asked for.
+
+    Args:
+        port: by default.
+        who: sends requests.
+        variable: of the environment, which may have the token itself.
+        when: what the help of each begins with.
+    """
+
+    def told(text: str) -> str:
+        return f"{when}{text}" if when else text[0].upper() + text[1:]
+
+    options = (
+        click.option(
+            "--host", default="127.0.0.1", show_default=True, help=told("address to listen on.")
+        ),
+        click.option(
+            "--port",
+            default=port,
+            show_default=True,
+            type=click.IntRange(0, 65535),
+            help=told("port to listen on; 0 takes a free one."),
+        ),
+        click.option(
+            "--token-file",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help=told(
+                f"file with a token that {who} have to send as `Authorization: Bearer ...`.  "
+            )
+            + f"[env var: {variable} has the token itself]",
+        ),
+    )
+
+    def with_options(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return with_options
+
+
 def other_projects_option(what: str) -> Callable[[_Command], _Command]:
     """Add ``--other-project``, passed on as ``others``, for `open_joined`.
 

@@ -14,6 +14,7 @@ from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
     kept_open,
+    listening_options,
     partial_option,
     project_options,
     read_token,
@@ -43,21 +44,7 @@ Examples:
   curl -H 'Content-Type: application/json' -d '{"asset_type": "table", "name": "raw_orders"}' http://localhost:8000/lineage/trace
 """,
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    default=8000,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="Port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="File with a token that requests have to send as `Authorization: Bearer ...`.  "
-    f"[env var: {TOKEN} has the token itself]",
-)
+@listening_options(8000, "requests", TOKEN)
 @click.option(
     "--slack-secret-file",
     metavar="FILE",

@@ -36,7 +36,9 @@ def _no_target_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_settings_count_and_where_it_connects_does_not(tmp_path: Path) -> None:
     now = PROFILES.replace("threads: 1", "threads: 9, settings: {b: 1, a: {c: x}}")
-    before, after = session_settings(*sides(tmp_path, PROFILES, now.replace("a.duckdb", "b.duckdb")))
+    before, after = session_settings(
+        *sides(tmp_path, PROFILES, now.replace("a.duckdb", "b.duckdb"))
+    )
     assert (before, after) == (
         {"type": "duckdb"},
         {"type": "duckdb", "settings.a.c": "x", "settings.b": "1"},
