@@ -94,7 +94,7 @@ class ConfigFingerprints:
         """What of the properties of a node changes its data, by name (see `graph.node_properties`)."""
         config = node.config
         settings: dict[str, Any] = {}
-        if self.project.session and node.resource_type != "seed":
+        if self.project.session:
             settings["session"] = self.project.session
         if self.may_be_other_sql(node):
             called = self.macros.fingerprint(node.depends_on.macros)

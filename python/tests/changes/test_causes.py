@@ -73,6 +73,19 @@ def test_what_may_be_a_secret_of_a_profile_is_not_shown(
     assert {c.after for c in select(*sides).causes} == {shown}
 
 
+def test_a_seed_is_loaded_by_the_session_too() -> None:
+    seed = node("seed.p.countries", columns=["code"])
+    over = node(
+        "test.p.codes", "select code from s.countries where code is null", "seed.p.countries"
+    )
+    sides = (project(seed, over) for _ in range(2))
+    selection = select(*with_session(*sides, {}, {"settings.timezone": "UTC"}))
+    assert (selection.models, [t.name for t in selection.tests]) == (
+        ["seed.p.countries"],
+        ["codes"],
+    )
+
+
 def test_a_contract_that_is_not_enforced_any_more_is_a_promise_taken_back() -> None:
     enforced = world(config={"contract": {"enforced": True}})
     said = [
