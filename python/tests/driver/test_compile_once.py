@@ -241,6 +241,7 @@ def test_no_secret_is_kept(tiny: Path, tmp_path: Path, monkeypatch: pytest.Monke
         "s3_session_token: \"{{ env_var('DBT_ENV_SECRET_TOKEN') }}\"}}}}"
     )
     write(tiny, {"profiles.yml": profile})
+    commit(tiny)
     monkeypatch.setenv("DBT_ENV_SECRET_TOKEN", "of-the-environment")
     with Cache(tmp_path / "cache") as cache:
         with sides(tiny, cache) as compiled_sides:

@@ -136,7 +136,7 @@ def test_exceptions_in_a_list_or_in_a_seed(bad: Twin) -> None:
     def left(exceptions: list[dict[str, str]] | str) -> tuple[int, int]:
         """How much of two rules is still found."""
         variables = json.dumps({"ripple_exceptions": exceptions})
-        rules = ("pii_untagged", "pii_exposed")
+        rules = ("ripple_pii_untagged", "ripple_pii_exposed")
         bad.dbt("build", "--select", "let_pass", *rules, "--vars", variables)
         untagged, exposed = (len(bad.rows(f"select * from twin_ripple.{r}")) for r in rules)
         return untagged, exposed
