@@ -63,6 +63,23 @@ def names_a_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+_SHOWN_SETTINGS: Final = frozenset(
+    "config_options extensions method role search_path server_side_parameters session_parameters settings".split()
+)
+"""Settings of a target whose values are shown, unless their names are those of secrets; others may hold one."""
+
+
+def setting_as_shown(key: str, value: str) -> str:
+    """A setting of a target as it may be shown: three stars for what may be a secret; nothing stays nothing.
+
+    Example:
+        >>> setting_as_shown("settings.integer_division", "true"), setting_as_shown("attach", "[x]")
+        ('true', '***')
+    """
+    harmless = value in ("", "true", "false") or key.partition(".")[0] in _SHOWN_SETTINGS
+    return value if harmless and not (value and names_a_secret(key)) else STARS
+
+
 def learn_from(texts: Iterable[str], shown: Callable[[], Collection[str]] = tuple) -> None:
     """Learn which environment variables a project reads: their values are not printed from now on.
 

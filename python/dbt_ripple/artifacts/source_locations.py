@@ -22,6 +22,7 @@ _SECTIONS: Final = {
     "snapshot": "snapshots",
     "analysis": "analyses",
     "exposure": "exposures",
+    "function": "functions",
     "metric": "metrics",
     "semantic_model": "semantic_models",
     "saved_query": "saved_queries",
@@ -130,8 +131,9 @@ class Places:
         if root is None:
             return None
         if node.resource_type == "test":
-            line = _line_of_test(root, node)
-            return FileLine(file, line) if line else None
+            item = _test_in(root, node)
+            item = _below(key, *_values_of(item)) if key and item is not None else item
+            return FileLine(file, _line(item)) if item is not None else None
         entry = _entry_of(root, node)
         if column and entry is not None:
             columns = _columns_called(entry, column)
@@ -140,7 +142,7 @@ class Places:
             return None
         if not key:
             return FileLine(file, _line(entry))
-        at = next((v for k, v in (*_pairs(entry), *_configured(entry)) if k == key), None)
+        at = _below(key, entry, *_called(_items(root, "sources"), node.source_name or ""))
         return FileLine(file, _line(at)) if at is not None else None
 
     def in_project_file(self, *keys: str) -> FileLine | None:
@@ -306,6 +308,18 @@ def _configured(entry: Any) -> Iterator[tuple[str, Any]]:
             yield from _pairs(value)
 
 
+def _below(key: str, *entries: Any) -> Any:
+    """What the first of some mappings that has a key, itself or in its ``config``, says of it."""
+    pairs = (pair for entry in entries for pair in (*_pairs(entry), *_configured(entry)))
+    return next((value for name, value in pairs if name == key), None)
+
+
+def _values_of(item: Any) -> Iterator[Any]:
+    """A mapping and what stands below its keys: a generic test may have its config in either."""
+    yield item
+    yield from (value for _, value in _pairs(item))
+
+
 def _scalar(node: Any, key: str) -> str | None:
     for name, value in _pairs(node):
         if name == key and isinstance(value.value, str):
@@ -344,7 +358,12 @@ def _columns_called(entry: Any, column: str) -> list[Any]:
 
 
 def _line_of_test(root: Any, test: Node) -> int | None:
-    """The line of a generic test, or of the column or node it is on."""
+    item = _test_in(root, test)
+    return _line(item) if item is not None else None
+
+
+def _test_in(root: Any, test: Node) -> Any:
+    """A generic test, or the column or node it is on; None where a yml file does not have it once."""
     section, _, name = (test.file_key_name or "").partition(".")
     entries = _called(_items(root, section), name)
     if section == "sources":
@@ -361,16 +380,16 @@ def _line_of_test(root: Any, test: Node) -> int | None:
     if test.column_name:
         columns = _columns_called(on, test.column_name)
         if len(columns) != 1:
-            return _line(on)
+            return on
         on = columns[0]
     kind = test.test_metadata.name if test.test_metadata else ""
-    line_numbers = [
+    items = [
         item
         for key in ("data_tests", "tests")
         for item in _items(on, key)
         if _kind_of(item).rpartition(".")[2] == kind
     ]
-    return _line(line_numbers[0] if len(line_numbers) == 1 else on)
+    return items[0] if len(items) == 1 else on
 
 
 def _kind_of(item: Any) -> str:

@@ -22,15 +22,16 @@ from dbt_ripple.artifacts import Node, Project, References
 from dbt_ripple.artifacts.source_locations import PROJECT_FILE, Places
 from dbt_ripple.changes.compile_inputs import asked_of_graph, defined
 from dbt_ripple.changes.dbt_vars import Variables
-from dbt_ripple.graph.config_fingerprints import NAMING, hooks_of
-from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
+from dbt_ripple.graph.config_fingerprints import hooks_of, without_run
+from dbt_ripple.graph.git_history import commits_of_lines, last_commit
+from dbt_ripple.graph.macros import INTERNAL, Macros
 from dbt_ripple.graph.node_properties import DESCRIBING, kind_of, of_name
 from dbt_ripple.graph.traversal import breadth_first_tree
 from dbt_ripple.jinja.facts import ANY, facts_of
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.reads import asks_the_graph
 from dbt_ripple.jinja.text import normalised
-from dbt_ripple.secrets import STARS, names_a_secret
+from dbt_ripple.secrets import setting_as_shown
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison
@@ -52,14 +53,17 @@ _DESCRIPTIONS: Final = tuple(
     loader original_file_path
     """.split()
 )
+_MADE_OF: Final = {"store_failures_as": "store_failures"}
+"""Config that dbt derives from another key where the project does not set it."""
+_SECTIONS: Final = {"analysis": ("analyses",), "test": ("data_tests", "tests")}
+"""Sections of the project file that are not named by their resource type."""
+_DESCRIBING_COLUMNS: Final = ("description", "meta", "tags")
 _OF_COLUMNS: Final = ("data_type", "constraints", "quote", "granularity", "more")
 _CONFIG: Final = re.compile(r"\{\{-?\s*config\s*\(.*?\)\s*-?\}\}", re.S)
 _Place = tuple[str | None, int | None]
 _COMMENT: Final = re.compile(r"\s*(?:--.*|\{#.*#\}\s*|/\*.*\*/\s*)?")
-_SHOWN_OF_PROFILES: Final = frozenset(
-    "config_options extensions method role search_path server_side_parameters session_parameters settings".split()
-)
-"""Settings of a target whose values are shown, unless their names are those of secrets; others may hold one."""
+_FILES: Final = 50
+"""Of how many files git is asked: each takes it a moment."""
 _LONGEST: Final = 2_000
 _HUNKS: Final = 20
 
@@ -79,6 +83,8 @@ class Cause(msgspec.Struct, kw_only=True, frozen=True):
         after: as it is on head; None where it is not there any more.
         file: where it stands, relative to the project; None where no file of the project has it, or it cannot be told.
         line: the line of it, from 1; None where it cannot be told.
+        commit: the one since which the line is so, or that touched the file last, by its short hash; None where git
+            knows of none: in a copy without history, and of what is not committed.
         through: of a macro, those by which the first of the nodes calls it, from the node on.
         nodes: the unique_ids of the nodes that are not the same because of it, in the order of the answer.
     """
@@ -89,6 +95,7 @@ class Cause(msgspec.Struct, kw_only=True, frozen=True):
     after: str | None = None
     file: str | None = None
     line: int | None = None
+    commit: str | None = None
     through: list[str] = []
     nodes: list[str] = []
 
@@ -109,6 +116,7 @@ class Causes:
         self.comparison = comparison
         self.base: Project = comparison.base
         self.head: Project = comparison.head
+        self.project_dir = project_dir
         self.places = Places(self.head, self.base, project_dir or Path())
         self._found: dict[str, list[Cause]] = {}
 
@@ -123,7 +131,8 @@ class Causes:
         if comparison.everything:
             starts.update(hook.owner for hook in comparison.hooks if hook.anything)
         ordered = [u for u in comparison.changed if u in starts]
-        return [*ordered, *sorted(starts - {*ordered}), *comparison.removed]
+        removed = (u for u in comparison.removed if u in self.base.nodes)
+        return [*ordered, *sorted(starts - {*ordered}), *removed]
 
     def of_all(self, unique_ids: Iterable[str]) -> list[Cause]:
         """The causes of some nodes, each once, with the nodes that are not the same because of it."""
@@ -134,7 +143,29 @@ class Causes:
                 there = merged.get(key)
                 nodes = [*(there.nodes if there is not None else ()), unique_id]
                 merged[key] = msgspec.structs.replace(there or cause, nodes=nodes)
-        return list(merged.values())
+        return self._with_commits([*merged.values()])
+
+    def _with_commits(self, causes: list[Cause]) -> list[Cause]:
+        """The same, with the commits that made them so, of the first files."""
+        if self.project_dir is None:
+            return causes
+        lines: dict[str, set[int]] = {}
+        for cause in causes:
+            if cause.file is not None:
+                asked = lines.setdefault(cause.file, set())
+                asked.update([line] if (line := _line_of(cause)) is not None else [])
+        commits: dict[str, dict[int | None, str]] = {}
+        for file in [*lines][:_FILES]:
+            path = self.project_dir / file
+            last = last_commit(path) if path.is_file() else None
+            of_file: dict[int | None, str] = {None: last[0][:8]} if last else {}
+            for line, commit in commits_of_lines(path, lines[file]).items():
+                of_file[line] = commit
+            commits[file] = of_file
+        return [
+            msgspec.structs.replace(c, commit=commits.get(c.file or "", {}).get(_line_of(c)))
+            for c in causes
+        ]
 
     def of(self, unique_id: str) -> list[Cause]:
         """The causes of one node, what was written first; none where all that is compared is the same."""
@@ -166,18 +197,28 @@ class Causes:
             *self._sources(then, now),
             *self._macros(then, now),
             *self._named_values(now),
+            *self._functions(now),
             *self._hooks(now),
             *self._files(now),
             *self._graph(now),
             *self._catalog(now),
         ]
         if not causes:
-            causes += self._config(then, now, describing=True)
-            causes += self._properties(then, now, _DESCRIPTIONS)
+            causes += self._descriptions(then, now)
+        if not causes:  # a macro that is given to another one as a value
+            causes += self._named_macros(now)
         if not causes:  # it reads what is gone
             for gone in self._unfound.of(unique_id):
                 causes += self.of(gone.unique_id)
-        return causes or [*self._compiled(then, now)]
+        if (
+            not causes
+        ):  # it reads all of what it reads: by Python, or in the warehouse while it compiles
+            above = [
+                p for p in self.head.parents.get(unique_id, ()) if p in self.comparison.changed
+            ]
+            causes += (c for p in above for c in self.of(p) if c.kind != "compiled")
+        causes = causes or [*self._compiled(then, now)]
+        return list({cause.same_thing(): cause for cause in reversed(causes)}.values())[::-1]
 
     @cached_property
     def _unfound(self) -> MissingNames:
@@ -193,8 +234,8 @@ class Causes:
         if before.dbt_version != now.dbt_version:
             yield Cause(kind="dbt", name="dbt", before=before.dbt_version, after=now.dbt_version)
         for key, value in self.base.session.items():
-            shown = (_of_profile(key, text) for text in (value, self.head.session[key]))
-            yield self._cause("profile", key, shown)
+            texts = (value, self.head.session[key])
+            yield self._cause("profile", key, (setting_as_shown(key, t) or None for t in texts))
 
     def _code(self, then: Node, now: Node) -> Iterator[Cause]:
         if normalised(then.raw_code) == normalised(now.raw_code) or then.resource_type == "seed":
@@ -216,19 +257,43 @@ class Causes:
     def _config(self, then: Node, now: Node, *, describing: bool = False) -> Iterator[Cause]:
         for key in sorted({*then.config, *now.config}):
             before, after = (n.config.get(key, MISSING) for n in (then, now))
-            if _equal(before, after):
+            if _equal(before, after) or (key in DESCRIBING) != describing:
                 continue
-            if (key in DESCRIBING) != describing:
+            if (said := _MADE_OF.get(key)) and now.config.get(said) != then.config.get(said):
+                continue
+            if self._rendered_otherwise(key, then, now):
                 continue
             written = [
                 n.unrendered_config.get(key, n.config.get(key, MISSING)) for n in (then, now)
             ]
             if written[0] == written[1] and isinstance(written[1], str) and "{{" in written[1]:
                 facts = facts_of(written[1])
-                yield from self._values(facts.variables, facts.environment)
+                yield from self._values(facts.variables, facts.environment, now.package_name)
                 written = [before, after]
             place = self._place_of_config(now if after is not MISSING else then, key)
             yield self._cause("config", key, written, place)
+
+    def _descriptions(self, then: Node, now: Node) -> Iterator[Cause]:
+        """What is said to people: a cause only of what Jinja makes of it."""
+        config = [*self._config(then, now, describing=True)]
+        told = {
+            key
+            for key in {*then.config, *now.config}
+            if then.config.get(key) != now.config.get(key)
+        }
+        yield from config
+        yield from self._properties(then, now, [n for n in _DESCRIPTIONS if n not in told])
+        yield from self._columns(then, now, _DESCRIBING_COLUMNS)
+
+    def _rendered_otherwise(self, key: str, then: Node, now: Node) -> bool:
+        """Whether ``config()`` gives a setting by the same words: what these ask for is what differs, if anything."""
+        if then.raw_code != now.raw_code:
+            return False
+        if key in ("pre-hook", "post-hook"):
+            before, after = (str(n.config.get(key)) for n in (then, now))
+            return without_run(before) == without_run(after)
+        called = _CONFIG.search(now.raw_code)
+        return called is not None and re.search(rf"\b{re.escape(key)}\s*=", called[0]) is not None
 
     def _place_of_config(self, node: Node, key: str) -> tuple[str | None, int | None]:
         """Where a setting of a node is written: in its own file, in a yml file, or in the project file."""
@@ -240,10 +305,9 @@ class Causes:
             return file, self.places.line_in_file(file, node.raw_code, line)
         declared = self.places.declared(node, key=key)
         if declared is None and node.package_name == self.head.name:
-            sections = {"analysis": "analyses", "test": "data_tests"}
-            section = sections.get(node.resource_type, f"{node.resource_type}s")
-            declared = self.places.in_project_file(section, *node.fqn, key)
-        return declared or (file, None)
+            for section in _SECTIONS.get(node.resource_type, (f"{node.resource_type}s",)):
+                declared = declared or self.places.in_project_file(section, *node.fqn, key)
+        return declared or self._declared(node)
 
     def _seed(self, then: Node, now: Node) -> Iterator[Cause]:
         if now.resource_type != "seed" or then.checksum == now.checksum:
@@ -269,16 +333,17 @@ class Causes:
                 if then.config.get("contract") != now.config.get("contract"):
                     continue
             if not _equal(before, after):
-                place = self._declared(now, key=name)
-                yield self._cause(
-                    "property", name.removeprefix("unrendered_"), (before, after), place
-                )
+                key = name.removeprefix("unrendered_")
+                place = self._declared(now, key=key)
+                yield self._cause("property", key, (before, after), place)
 
-    def _columns(self, then: Node, now: Node) -> Iterator[Cause]:
+    def _columns(
+        self, then: Node, now: Node, fields: Iterable[str] = _OF_COLUMNS
+    ) -> Iterator[Cause]:
         for name in dict.fromkeys((*then.columns, *now.columns)):
             before, after = then.columns.get(name), now.columns.get(name)
             declared = now.contract_enforced or then.contract_enforced
-            for field in _OF_COLUMNS:
+            for field in fields:
                 values = [getattr(c, field) if c is not None else None for c in (before, after)]
                 if _equal(*values) or (field == "data_type" and not declared):
                     continue
@@ -324,6 +389,12 @@ class Causes:
             names = _name(self.base, before), _name(self.head, after)
             yield self._cause("ref", f"ref('{ref.name}')", names, place or (self._file(now), None))
 
+    def _functions(self, now: Node) -> Iterator[Cause]:
+        """What differs of the functions that it calls."""
+        for function in self.head.parents.get(now.unique_id, ()):
+            if self.head.nodes[function].resource_type == "function":
+                yield from (c for c in self.of(function) if c.kind != "compiled")
+
     def _sources(self, then: Node, now: Node) -> Iterator[Cause]:
         """Where the sources are that it reads, or that are the relation which it builds."""
         for unique_id, (before, after) in self._moved_sources.items():
@@ -356,6 +427,14 @@ class Causes:
         if orders[0] != orders[1] and not self._sides_macros[1].in_order.isdisjoint(reached):
             place = self.places.in_project_file("dispatch") or (PROJECT_FILE, None)
             yield self._cause("dispatch", "dispatch", orders, place)
+
+    def _named_macros(self, now: Node) -> Iterator[Cause]:
+        """The macros whose names stand in its text or in that of a macro it runs, where none of them is called."""
+        macros = self._sides_macros[1]
+        texts = [now.raw_code, *self._texts(self._reached(now, 1))]
+        named = {u for text in texts for u in macros.named_in(text)}
+        for unique_id in sorted(macros.closure(named) & self._differing_macros):
+            yield self._of_macro(unique_id, now)
 
     @cached_property
     def _differing_macros(self) -> frozenset[str]:
@@ -390,13 +469,13 @@ class Causes:
             start.update(macros.named_in(sql))
         if node.resource_type == "operation" or node.config.get("sql_header"):
             start.update(macros.named_in(f"{node.raw_code}\n{node.config.get('sql_header') or ''}"))
-        return self._run(frozenset(start), kind_of(node), side)
+        start.update(macros.naming(node.package_name))
+        return self._run(frozenset(start), kind_of(node), node.package_name, side)
 
     @cached_method
-    def _run(self, start: frozenset[str], kind: str, side: int) -> frozenset[str]:
+    def _run(self, start: frozenset[str], kind: str, package: str, side: int) -> frozenset[str]:
         macros = self._sides_macros[side]
-        naming = (u for u in macros.user if NAMING.match(dispatched(macros.macros[u].name)))
-        return macros.closure([*start, *naming]) | macros.run_by(kind)
+        return macros.closure(start) | macros.run_by(kind, package)
 
     @cached_property
     def _sides_macros(self) -> tuple[Macros, Macros]:
@@ -424,6 +503,7 @@ class Causes:
         yield from self._values(
             variables.union(*(each.variables for each in facts)),
             environment.union(*(each.environment for each in facts)),
+            now.package_name,
         )
 
     @cached_method
@@ -441,12 +521,15 @@ class Causes:
         head = self._sides_macros[1]
         return [head.macros[u].macro_sql for u in sorted(macros & head.user)]
 
-    def _values(self, variables: Iterable[str], environment: Iterable[str]) -> Iterator[Cause]:
-        """The vars and environment variables of these names that differ."""
+    def _values(
+        self, variables: Iterable[str], environment: Iterable[str], package: str
+    ) -> Iterator[Cause]:
+        """The vars and environment variables of these names that differ for a node of a package."""
         sides = self._variables
         for name in _asked(sides, variables):
-            place = self.places.in_project_file("vars", self.head.name or "", name)
-            yield self._cause("var", name, (_value(side.get(name)) for side in sides), place)
+            place = self.places.in_project_file("vars", package, name)
+            values = (_value(side.get(name), package) for side in sides)
+            yield self._cause("var", name, values, place)
         sides = self.base.environment, self.head.environment
         for name in _asked(sides, environment):
             yield self._cause("env_var", name, (side.get(name) for side in sides))
@@ -462,10 +545,12 @@ class Causes:
 
     def _hooks(self, now: Node) -> Iterator[Cause]:
         """What hooks of other nodes that may write to it do otherwise."""
-        before = {hook.owner: hook.text for hook in self.comparison.base_context.hooks_that_write}
-        for hook in self.comparison.hooks:
+        then, hooks = self.comparison.base_context.hooks_that_write, self.comparison.hooks
+        before, after = ({hook.owner: hook.text for hook in side} for side in (then, hooks))
+        for hook in (*hooks, *(h for h in then if h.owner not in after)):
             writes = now.unique_id in hook.writes or hook.anything
-            if writes and hook.owner != now.unique_id and before.get(hook.owner) != hook.text:
+            differs = before.get(hook.owner) != after.get(hook.owner)
+            if writes and hook.owner != now.unique_id and differs:
                 yield from (c for c in self.of(hook.owner) if c.kind != "compiled")
 
     def _files(self, now: Node) -> Iterator[Cause]:
@@ -545,18 +630,27 @@ class Causes:
         if not path or package in INTERNAL:
             return None
         path = path.removeprefix("./")
-        return path if package == self.head.name else f"dbt_packages/{package}/{path}"
+        return path if package == self.head.name else f"{self._folder_of(package)}/{path}"
+
+    @cached_method
+    def _folder_of(self, package: str) -> str:
+        """Where a package is; of one that is a folder of the project, that folder."""
+        root = self.places.project_dir.resolve()
+        installed = root / "dbt_packages" / package
+        try:
+            return installed.resolve().relative_to(root).as_posix()
+        except ValueError:  # it is elsewhere
+            return f"dbt_packages/{package}"
+
+
+def _line_of(cause: Cause) -> int | None:
+    """The line that a commit is asked for; None for that of the file, where nothing stands there any more."""
+    return cause.line if cause.after is not None else None
 
 
 def _name(side: Project, unique_id: str) -> str:
     node = side.nodes.get(unique_id)
     return node.display_name if node is not None else unique_id
-
-
-def _of_profile(key: str, value: str) -> str | None:
-    """A setting of a target as it may be shown; None where it is not there."""
-    harmless = value in ("true", "false") or key.partition(".")[0] in _SHOWN_OF_PROFILES
-    return (value if harmless and not names_a_secret(key) else STARS) if value else None
 
 
 def hunks(
@@ -615,12 +709,19 @@ def _asked(sides: tuple[dict[str, str], dict[str, str]], names: Iterable[str]) -
     return [n for n in differ if n in wanted or ANY in wanted or n == ANY]
 
 
-def _value(text: str | None) -> str | None:
-    """A var's value of what `changes.dbt_vars.vars_by_name` keeps of it."""
+def _value(text: str | None, package: str) -> str | None:
+    """A var's value for a package, of what `changes.dbt_vars.vars_by_name` keeps of it."""
     if not text:
         return None
     try:
         values = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text[:_LONGEST]
-    return _shown(values[0] if isinstance(values, list) and len(values) == 1 else values)
+    if not isinstance(values, list):
+        return _shown(values)
+    # What the project says for the package comes before what it says for all, and that before the package's own.
+    of_package = [v[-1] for v in values if isinstance(v, tuple) and v[-2] == package]
+    of_all = [v for v in values if not isinstance(v, tuple)]
+    nested = [v[-1] for v in values if isinstance(v, tuple) and len(v) > 2 and v[1] == package]
+    found = (*nested, *of_all, *of_package)
+    return _shown(found[0] if found else values)

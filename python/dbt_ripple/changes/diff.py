@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes.causes import Cause
 from dbt_ripple.changes.compare import Comparison, NodeChange
 from dbt_ripple.changes.removed_columns import Broken, MissingNames
 from dbt_ripple.flow.identifiers import dialect_of
@@ -68,11 +69,13 @@ class Diff(msgspec.Struct, kw_only=True):
 
     Attributes:
         broken: what cannot compile on head and could on base, tests among it.
+        causes: what was edited (see `changes.causes`).
         notes: what the answer had to assume.
     """
 
     nodes: list[NodeDiff] = []
     broken: list[Broken] = []
+    causes: list[Cause] = []
     notes: list[Reason] = []
 
 
@@ -81,7 +84,12 @@ def diff(comparison: Comparison) -> Diff:
     texts = Texts(comparison)
     nodes = [_node(comparison, texts, change) for change in comparison.changed.values()]
     nodes += [NodeDiff(unique_id=unique_id, change="removed") for unique_id in comparison.removed]
-    return Diff(nodes=nodes, broken=MissingNames(comparison).broken(), notes=comparison.notes)
+    return Diff(
+        nodes=nodes,
+        broken=MissingNames(comparison).broken(),
+        causes=comparison.causes.of_all(comparison.causes.began()),
+        notes=comparison.notes,
+    )
 
 
 class Texts:

@@ -28,6 +28,7 @@ from dbt_ripple.cli.load import document, progress_of, snapshot_of, summary
 from dbt_ripple.cli.options import cache_options, format_option, open_cache, project_options
 from dbt_ripple.cli.spark_server import SparkOptions, Way, stage_option, with_spark_options
 from dbt_ripple.dbt_runner.invoke import Dbt
+from dbt_ripple.dbt_runner.session_settings import keep_settings
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
 from dbt_ripple.openlineage.client import (
@@ -119,6 +120,7 @@ def build(
     parsed = dbt.on(manifest)
     parsed("docs", "generate", *([] if _is_read(manifest) else ["--exclude", f"package:{PACKAGE}"]))
     _take_run_results(folder.parent, folder)
+    keep_settings(folder, project_dir, options)
     clock.lap("compile")
 
     from dbt_ripple.spark.load import destination, load

@@ -75,6 +75,7 @@ def diff(
     if wanted is not None:
         differences.nodes = [node for node in differences.nodes if node.unique_id in wanted]
         differences.broken = [node for node in differences.broken if node.unique_id in wanted]
+        differences.causes = [c for c in differences.causes if not wanted.isdisjoint(c.nodes)]
     say(differences.notes)
     if style == "json":
         answer(as_document(differences))

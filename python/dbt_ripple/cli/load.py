@@ -15,6 +15,7 @@ from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.cli.spark_server import SparkOptions, Way, stage_option, with_spark_options
+from dbt_ripple.dbt_runner.session_settings import keep_settings
 from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.escaping import styled
@@ -96,6 +97,7 @@ def load(
         target = open_target(folder, cache, threads, lower_many)
         to = destination(target.project, schema, file_format)
         snapshot = snapshot_of(target, project_dir, max_closure=max_closure, assets=assets)
+    keep_settings(folder, project_dir, where.dbt)
     analysed = time.perf_counter()
     with way.server() as server, progress_of(snapshot) as progress:
         connected = time.perf_counter()

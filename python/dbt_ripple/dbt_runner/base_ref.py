@@ -42,6 +42,7 @@ from ruamel.yaml.error import YAMLError
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.artifacts.read_yaml import check_bounds, parse_yaml
 from dbt_ripple.changes.asked_again import asked_again
+from dbt_ripple.artifacts.source_locations import PROJECT_FILE
 from dbt_ripple.changes.comparability import with_macro_order, with_session, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
 from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
@@ -49,6 +50,7 @@ from dbt_ripple.changes.dbt_vars import vars_by_name, warning_flags
 from dbt_ripple.dbt_runner.compile_nodes import Unanswered, compile_nodes
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.dbt_runner.kept_artifacts import KeptBase, ParsedBefore
+from dbt_ripple.dbt_runner.session_settings import profile_named_by, settings_in, text_of_file
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.file_reads import files_read, modules_imported
@@ -58,7 +60,6 @@ from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.jinja.facts import ANY
 from dbt_ripple.tuning import interrupted_by_term
 
-PROJECT_FILE: Final = "dbt_project.yml"
 _OVERRIDES: Final = "require_explicit_package_overrides_for_builtin_materializations"
 _TARGET: Final = "target"
 _PACKAGE_FILES: Final = ("packages.yml", "dependencies.yml", "package-lock.yml")
@@ -137,7 +138,9 @@ def both_sides(
             options,
             config,
             base_dir / config.packages_install_path,
-            cache if options.profile or _profile(base_dir) == _profile(project_dir) else None,
+            cache
+            if options.profile or profile_named_by(base_dir) == profile_named_by(project_dir)
+            else None,
         )
         unanswered = Unanswered()
         head = read_project(dbt_of_head.target_path)
@@ -154,7 +157,9 @@ def both_sides(
             warehouse=True,
         )
         if asking:
-            same_file = _text(base_dir / PROJECT_FILE) == _text(project_dir / PROJECT_FILE)
+            same_file = text_of_file(base_dir / PROJECT_FILE) == text_of_file(
+                project_dir / PROJECT_FILE
+            )
             same = conditions.variables and same_file
             again = asked_again(base, head, asking) if same else asking
             base = base.with_compiled(dict.fromkeys(again))
@@ -240,7 +245,7 @@ def _check_yaml(project_dir: Path) -> None:
         for name in files:
             if name.endswith((".yml", ".yaml")):
                 file = Path(folder, name)
-                text = _text(file)
+                text = text_of_file(file)
                 if text is not None and _SUSPICIOUS.search(text):
                     with suppress(YAMLError, ValueError, RecursionError):  # dbt says it better
                         check_bounds(text, str(file))
@@ -354,7 +359,7 @@ def _same_packages(project_dir: Path, base_dir: Path) -> bool:
         here, there = project_dir / name, base_dir / name
         if name == "package-lock.yml" and not there.exists():
             continue  # not under version control: then packages.yml is what they agreed on
-        if _text(here) != _text(there):
+        if text_of_file(here) != text_of_file(there):
             return False
     return True
 
@@ -399,46 +404,22 @@ def _variables(folders: dict[str, Path]) -> Any:
 
 
 def _variables_of(folder: Path) -> Any:
-    text = _text(folder / PROJECT_FILE)
+    text = text_of_file(folder / PROJECT_FILE)
     try:
         content = parse_yaml(text or "", "", as_dbt=True)
-        return content.get("vars"), content.get("dispatch"), _text(folder / "vars.yml")
-    except (RippleError, AttributeError):
-        return text
-
-
-def _profile(project_dir: Path) -> Any:
-    """The profile that a project file names; the whole text where it is not YAML."""
-    text = _text(project_dir / PROJECT_FILE)
-    try:
-        return parse_yaml(text or "", "", as_dbt=True).get("profile")
+        return content.get("vars"), content.get("dispatch"), text_of_file(folder / "vars.yml")
     except (RippleError, AttributeError):
         return text
 
 
 def _macro_order(project_dir: Path) -> str:
     """What a project file says of which package's macro runs."""
-    text = _text(project_dir / PROJECT_FILE)
+    text = text_of_file(project_dir / PROJECT_FILE)
     try:
         content = parse_yaml(text or "", "", as_dbt=True)
         return repr((content.get("dispatch"), (content.get("flags") or {}).get(_OVERRIDES)))
     except (RippleError, AttributeError):
         return text or ""
-
-
-_OF_THE_CONNECTION: Final = frozenset(
-    """
-    account aws_access_key_id aws_profile_name aws_secret_access_key auth_type authenticator catalog client_id
-    client_secret client_session_keep_alive cluster cluster_id connect_retries connect_timeout connection_parameters
-    database dataset dbname endpoint fixed_retries host http_path http_scheme iam_profile job_execution_timeout_seconds
-    job_retries keepalives_idle keyfile keyfile_json location oauth_client_id oauth_client_secret organization
-    pass passphrase password path port priority private_key private_key_path private_key_passphrase project
-    query_timeout refresh_token region region_name reuse_connections retries retry_all retry_on_database_errors
-    s3_data_dir s3_staging_dir schema server sslcert sslkey sslmode sslrootcert threads timeout_seconds token
-    token_uri use_ssl user username work_group
-    """.split()
-)
-"""Keys of a target that say where it is and who asks: another target of the same session. All others count."""
 
 
 def session_settings(
@@ -452,36 +433,13 @@ def session_settings(
     folders = base_top / folder.resolve().relative_to(top), folder
     files = [d / "profiles.yml" for d in folders]
     before, now = (
-        _session(file, _profile(d), options)
+        settings_in(file, profile_named_by(d), options)
         for file, d in zip(files, (base_dir, project_dir), strict=True)
     )
     if before is None or now is None:  # as one of them cannot be read, all of it counts
-        texts = [_text(file) or "" for file in files]
+        texts = [text_of_file(file) or "" for file in files]
         before, now = ({"profiles.yml": sha256(text.encode()).hexdigest()[:8]} for text in texts)
     return before, now
-
-
-def _session(file: Path, profile: Any, options: DbtOptions) -> dict[str, str] | None:
-    """What a profile says of the session of its target, as text by key; None where that cannot be read."""
-    try:
-        profile = options.profile or os.environ.get("DBT_PROFILE") or profile
-        profile = parse_yaml(_text(file) or "", "", as_dbt=True)[profile]
-        name = options.target or os.environ.get("DBT_TARGET") or profile.get("target") or "default"
-        target = profile["outputs"][name]
-        keys = sorted(target.keys() - _OF_THE_CONNECTION)
-        return dict(pair for key in keys for pair in _settings(str(key), target[key]))
-    except (RippleError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def _settings(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """A setting as text; of a mapping each entry, after the name and a dot."""
-    if isinstance(value, dict) and value:
-        for key in sorted(value, key=str):
-            yield from _settings(f"{name}.{key}", value[key])
-    else:
-        text = msgspec.json.encode(value, order="sorted", enc_hook=str).decode()
-        yield name, value if isinstance(value, str) else text
 
 
 def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
@@ -491,7 +449,9 @@ def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
     """
     texts = [("", given, False)]
     for package, folder in folders.items():
-        texts += ((package, _text(folder / file), True) for file in ("vars.yml", PROJECT_FILE))
+        texts += (
+            (package, text_of_file(folder / file), True) for file in ("vars.yml", PROJECT_FILE)
+        )
     sources: list[tuple[str, Any]] = []
     for package, text, of_file in texts:
         try:
@@ -550,13 +510,6 @@ def _content(folder: Path, name: str) -> dict[str, str]:
         return {file: sha256(path.read_bytes()).hexdigest() for file, path in files.items()}
     except (OSError, ValueError):  # it cannot be read, or is no pattern
         return {}
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _with_source_columns(side: Project, folder: Path | None) -> Project:

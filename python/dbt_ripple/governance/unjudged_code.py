@@ -17,10 +17,9 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.flow.builtin_names import MASKING_NAMES
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.column_edges import edges_into
-from dbt_ripple.graph.config_fingerprints import NAMING
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.linking.sources import DATASET_PREFIX
-from dbt_ripple.graph.macros import INTERNAL
+from dbt_ripple.graph.macros import INTERNAL, NAMING
 from dbt_ripple.jinja.decisions import decisions
 from dbt_ripple.jinja.statements import statements_run, written
 from dbt_ripple.reasons import Code, Reason

@@ -19,8 +19,9 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.hook_reader import HookEffects
-from dbt_ripple.graph.macros import OWN, Macros, dispatched, environment_in_python
+from dbt_ripple.graph.macros import OWN, Macros, environment_in_python
 from dbt_ripple.graph.node_properties import (
+    as_configured,
     KEEPING_ROWS,
     SAYING_PLACE,
     constraints,
@@ -33,7 +34,14 @@ from dbt_ripple.graph.node_properties import (
     run_with,
     written_by_declaration,
 )
-from dbt_ripple.jinja.facts import Facts, calls_any_macro, facts_of, looks_at_it, names_this
+from dbt_ripple.jinja.facts import (
+    Facts,
+    calls_any_macro,
+    configured,
+    facts_of,
+    looks_at_it,
+    names_this,
+)
 from dbt_ripple.jinja.facts import asks as asks_of
 from dbt_ripple.jinja.hook_runs import THIS
 from dbt_ripple.jinja.kept import cached_method
@@ -64,9 +72,6 @@ _APPLIES_TAGS: Final = re.compile(r"\s*\{\{-?\s*dbt_ripple\.apply_tags\(\s*\)\s*
 """See `graph.macros.APPLY_TAGS`."""
 
 _RUN: Final = frozenset({"model", "seed", "snapshot", "test"})
-NAMING: Final = re.compile(r"generate_\w+_name$")
-"""Names of the macros by which dbt names relations."""
-
 _WORDS: Final = re.compile(r"\w+|\*")
 
 
@@ -102,7 +107,7 @@ class ConfigFingerprints:
         if node.is_ephemeral and node.compiled_code is not None:
             return settings  # it is what its readers' SQL shows: no hook of it runs
         if hooks := self.own_hooks(node):
-            settings["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
+            settings["hooks"] = [(when, self.text_of_hook(sql, node)) for when, sql in hooks]
             settings["hook macros"] = self.hook_code(node)
             settings["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
             if VOLATILE_NAMES & self.words_of_hooks(node):  # in each relation other values
@@ -111,13 +116,15 @@ class ConfigFingerprints:
             if any(self.references_in(each, node) for each in done):
                 settings["hook references"] = self.references.of(node)
         if config.get("sql_header"):
-            settings["sql_header"] = normalised(str(config["sql_header"]))
+            header = as_configured(node, "sql_header", config["sql_header"])
+            settings["sql_header"] = normalised(str(header))
         materialized = kind_of(node)
-        project_macros = self.macros.of_materialization(materialized)
+        project_macros = self.macros.of_materialization(materialized, node.package_name)
         if project_macros:
             settings["materialization"] = project_macros
         if materialized in KEEPING_ROWS:
-            settings["kind"] = materialized, place(node), self.naming  # in a new place it is new
+            naming = self.naming(node.package_name)
+            settings["kind"] = materialized, place(node), naming  # in a new place it is new
         if node.resource_type != "test":
             settings.update(counted(node, self.adapter_type))
             if writing := written_by_declaration(node):
@@ -155,7 +162,7 @@ class ConfigFingerprints:
     def reads(self, node: Node, unseen: list[str]) -> Reads:
         """What of a node's properties is read where no compiled SQL shows it: in `unseen`, say."""
         reads = NOTHING
-        if run := self.macros.run_by(kind_of(node)):
+        if run := self.macros.run_by(kind_of(node), node.package_name):
             reads |= self.macros.reads(run)
         for text in unseen:
             reads |= self._reads_in(text)
@@ -227,7 +234,7 @@ class ConfigFingerprints:
         self, node: Node, hooks: list[tuple[str, str]], unseen: list[str]
     ) -> tuple[Reads, frozenset[str] | None]:
         """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
-        run = self.macros.run_by(kind_of(node))
+        run = self.macros.run_by(kind_of(node), node.package_name)
         of_hooks = {sql for _, sql in hooks}
         pieces = [*self.macros.texts_of(run)]
         for text in unseen:
@@ -307,12 +314,12 @@ class ConfigFingerprints:
             return digest(b"ephemeral")
         settings: list[Any] = [
             sorted(self.settings_of(node, columns=True).items()),
-            [*run_with(node)],
+            [(name, self._without_run(node, name, value)) for name, value in run_with(node)],
             (node.language, place(node), constraints(node), declared(node)),
-            self.naming,
+            self.naming(node.package_name),
         ]
         if others := [hook for hook in hooks_of(node) if hook not in self.own_hooks(node)]:
-            written = [(when, normalised(sql)) for when, sql in others]
+            written = [(when, self.text_of_hook(sql, node)) for when, sql in others]
             settings.append([written, self._codes(node, others)])
         config = node.config
         if config.get("labels_from_meta") or len(hooks_in(config)) != len(hooks_of(node)):
@@ -321,12 +328,10 @@ class ConfigFingerprints:
             )
         return digest(b"built with", repr(settings).encode())
 
-    @cached_property
-    def naming(self) -> bytes:
-        """A fingerprint of the user's macros that name relations."""
-        return self.macros.fingerprint(
-            u for u in self.macros.user if NAMING.match(dispatched(self.project.macros[u].name))
-        )
+    @cached_method
+    def naming(self, package: str) -> bytes:
+        """A fingerprint of the user's macros that name relations of a package."""
+        return self.macros.fingerprint(self.macros.naming(package))
 
     # -- hooks and branches -----------------------------------------------------------------------
 
@@ -337,6 +342,31 @@ class ConfigFingerprints:
             for when, sql in hooks_of(node)
             if self.hook_reader.of(sql, node.package_name).may_change(node)
         ]
+
+    def text_of_hook(self, sql: str, node: Node) -> str:
+        """A hook without layout; what dbt rendered into it while it parsed, of the run alone, is left out."""
+        text = normalised(sql)
+        return without_run(text) if sql in self._rendered_by_run(node) else text
+
+    def _without_run(self, node: Node, name: str, value: Any) -> Any:
+        """A setting; of hooks with something of a run what is not told apart by `text_of_hook`."""
+        of_run = name in ("pre-hook", "post-hook") and self._rendered_by_run(node)
+        return without_run(repr(value)) if of_run else value
+
+    def _rendered_by_run(self, node: Node) -> set[str]:
+        """The hooks that the node's own ``config()`` gives, where the id or the time of a run is part of them.
+
+        dbt puts these after all that yml files say. To a node of a package the project may add further ones.
+        """
+        if node.package_name != self.project.name or not ID_OR_TIME.search(str(node.config)):
+            return set()
+        hooks: set[str] = set()
+        for argument in configured(node.raw_code):
+            key = argument.name.replace("_", "-")
+            if argument.by_run and key in ("pre-hook", "post-hook"):
+                given = hooks_in({key: listed(node.config.get(key))[-argument.entries :]})
+                hooks.update(sql for _, sql in given)
+        return hooks
 
     def run_by_hook(self, sql: str, node: Node) -> set[str]:
         """The macros that a hook of a node may run, by unique_id."""
@@ -385,7 +415,7 @@ class ConfigFingerprints:
         if node.resource_type == "operation" and node.package_name != OWN:
             hooks = [("", node.raw_code)]
         elif node.resource_type in _RUN and not node.is_ephemeral:
-            called.update(self.macros.run_by(kind_of(node)))
+            called.update(self.macros.run_by(kind_of(node), node.package_name))
             if node.compiled_code and (hooks or called or node.materialized == "incremental"):
                 texts = self.unseen(node, [])
             called.update(u for text in texts for u in self.macros.named_in(text))
@@ -485,6 +515,23 @@ def words(text: str) -> set[str]:
         ['3', 'delete', 'from', 'id', 'this', 'where']
     """
     return set(_WORDS.findall(text.lower()))
+
+
+ID_OR_TIME: Final = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+)
+"""What ``invocation_id`` and times of a run are written as."""
+
+
+def without_run(text: str) -> str:
+    """A text that was rendered, without ids and times.
+
+    Example:
+        >>> without_run("call log('2026-01-02 03:04:05.678', 1)")
+        "call log('?', 1)"
+    """
+    return ID_OR_TIME.sub("?", text)
 
 
 def hooks_of(node: Node) -> list[tuple[str, str]]:

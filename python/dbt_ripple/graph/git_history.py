@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -72,6 +73,22 @@ def last_commit(file: Path) -> tuple[str, datetime] | None:
         return (sha, datetime.fromisoformat(at)) if sha else None
     except ValueError:
         return None
+
+
+def commits_of_lines(file: Path, lines: Iterable[int]) -> dict[int, str]:
+    """The commits since which lines of a file are as they are, by their short hashes.
+
+    What git does not know, or is not committed, is not among them.
+    """
+    asked = [part for line in sorted({*lines}) for part in ("-L", f"{line},{line}")]
+    name = f"./{file.name}"
+    told = _git(file.resolve().parent, "blame", "--porcelain", *asked, "--", name) if asked else b""
+    headers = (line.split() for line in (told or b"").splitlines() if _BLAMED.match(line))
+    found = ((int(line), sha.decode()) for sha, _, line, *_ in headers)
+    return {line: sha[:8] for line, sha in found if sha.strip("0")}
+
+
+_BLAMED: Final = re.compile(rb"[0-9a-f]{40,64} \d+ \d+( \d+)?$")
 
 
 def is_tracked(file: Path) -> bool:

@@ -197,7 +197,7 @@ class Hooks:
 
     def _text(self, node: Node, sql: str, done: HookEffects) -> bytes:
         """A fingerprint of what decides what a hook leaves, besides the relations that it reads."""
-        text = normalised(sql).encode("utf-8", "surrogatepass")
+        text = self.config_fingerprints.text_of_hook(sql, node).encode("utf-8", "surrogatepass")
         if done.packages:  # what they leave there may tell of all that there is
             text = digest(text, self._everything)
         if done.packages and len(done.texts) == 1:  # it calls nothing else

@@ -71,7 +71,7 @@ class NamesInJinja(NamedTuple):
 
 _EVERYTHING: Final = frozenset(
     """
-    context graph list_relations_without_caching load_result run_query statement
+    context list_relations_without_caching load_result run_query statement
     """.split()
 )
 """Names whose use in Jinja may show anything."""
@@ -112,7 +112,6 @@ _SIGNS: Final = (
     "context",
     "get_column",
     "get_relation",
-    "graph",
     "load_",
     "run_query",
     "statement",

@@ -36,6 +36,9 @@ rows, nor what its SQL compiles to."""
 OWN: Final = "dbt_ripple"
 """Our own package, whose macros write to tables of its own and to comments, whatever they read."""
 
+NAMING: Final = re.compile(r"generate_\w+_name$")
+"""Names of the macros by which dbt names relations."""
+
 _SHOWN: Final = re.compile(
     r"generate_\w+_name$|test_|get_catalog|collect_freshness|get_where_subquery$|get_show_sql$"
 )
@@ -55,6 +58,7 @@ which calls ``adapter.something`` may run them, and dbt itself in a unit test.""
 _BY_NAME_AT_RUN: Final = {
     "incremental": re.compile(r"get_incremental_\w+_sql$"),
     "snapshot": re.compile(r"snapshot_\w+_strategy$"),
+    "function": re.compile(r"\w+_function_(?:sql|python|javascript)$"),
 }
 """Macros that dbt looks up by a name it puts together, so that nothing in a text calls them."""
 
@@ -96,15 +100,34 @@ class Macros:
         return self._closure(frozenset(start))
 
     @cached_method
-    def _closure(self, start: frozenset[str]) -> frozenset[str]:
+    def _closure(self, start: frozenset[str], package: str | None = None) -> frozenset[str]:
+        """As `closure`; for a node of a package where that is given."""
+        unseen = self._unseen_by(package) if package is not None else frozenset[str]()
         found: set[str] = set()
         stack = list(start)
         while stack:
             unique_id = stack.pop()
             if unique_id not in found and unique_id in self.macros:
                 found.add(unique_id)
-                stack += self._called_by(unique_id)
+                called = self._called_by(unique_id)
+                stack += (
+                    called if unique_id in self.user else (c for c in called if c not in unseen)
+                )
         return frozenset(found)
+
+    @cached_method
+    def _unseen_by(self, package: str) -> frozenset[str]:
+        """The macros of other packages with a name of dbt's own: dbt calls its own by that name.
+
+        It does not where it dispatches (``default__...``), nor where an adapter runs it.
+        """
+        own = (self.project.name, package)
+        return frozenset(
+            u
+            for u in self.user
+            if (macro := self.macros[u]).package_name not in own
+            and macro.name == dispatched(macro.name)
+        )
 
     @cached_property
     def hook_reader(self) -> HookReader:
@@ -258,17 +281,20 @@ class Macros:
         reached = self.closure([unique_id]) & self.user
         return any(asks(self.macros[u].macro_sql, what) for u in reached)
 
-    def of_materialization(self, name: str) -> bytes:
+    def of_materialization(self, name: str, package: str | None = None) -> bytes:
         """A fingerprint of the user's macros that a materialization may run; empty for none."""
-        return self.fingerprint(self.run_by(name))
+        return self._fingerprint(self.run_by(name, package))
 
     @cached_method
-    def run_by(self, name: str) -> frozenset[str]:
-        """The user's macros that a materialization may run, by itself or through the adapter."""
+    def run_by(self, name: str, package: str | None = None) -> frozenset[str]:
+        """The user's macros that a materialization may run, by itself or through the adapter.
+
+        Those of any node, or those of the nodes of a package.
+        """
         start = [*self._materializing(name), *self.called_by_adapters]
         if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
             start += self._named(at_run)
-        return self.closure(u for u in start if u not in self.known.beside) & self.user
+        return self._closure(frozenset({*start} - self.known.beside), package) & self.user
 
     def _materializing(self, name: str | None) -> list[str]:
         """The macros that are a materialization of this name, or of any."""
@@ -276,6 +302,20 @@ class Macros:
 
     def _named(self, pattern: re.Pattern[str]) -> list[str]:
         return [u for u, m in self.macros.items() if pattern.search(m.name)]
+
+    def naming(self, package: str) -> list[str]:
+        """The user's macros that may name the relations of a package.
+
+        A package's own ``generate_schema_name`` names the relations of that package alone; what
+        ``dispatch`` may look for counts for all.
+        """
+        own = (self.project.name, package)
+        return [
+            unique_id
+            for unique_id in self.user
+            if NAMING.match(plain := dispatched((macro := self.macros[unique_id]).name))
+            and (macro.package_name in own or macro.name != plain)
+        ]
 
     @cached_property
     def called_by_adapters(self) -> list[str]:

@@ -371,12 +371,16 @@ class Argument(NamedTuple):
         expression: the same for two texts if they give the same expression, whatever it is worth.
         by_target: whether it asks for the target or an environment variable.
         by_clock: whether the time alone decides what it is worth.
+        by_run: whether it asks for the id or the time of the command that renders it.
+        entries: how many entries it adds to a list; at least.
     """
 
     name: str
     expression: str
     by_target: bool
     by_clock: bool
+    by_run: bool
+    entries: int
 
 
 @kept(tuple[Argument, ...])
@@ -390,7 +394,7 @@ def configured(text: str) -> tuple[Argument, ...]:
         >>> [(a.name, a.by_target, a.by_clock) for a in configured(text)]
         [('alias', False, False), ('schema', True, False), ('predicates', False, True), ('', True, False)]
     """
-    may_depend = any(word in text for word in _OF_THE_TARGET | _OF_THE_CLOCK)
+    may_depend = any(word in text for word in _OF_THE_TARGET | _OF_THE_RUN)
     tree = tree_of(text) if may_depend and "config" in text else None
     arguments: list[Argument] = []
     for call in tree.find_all(nodes.Call) if tree is not None else ():
@@ -400,9 +404,12 @@ def configured(text: str) -> tuple[Argument, ...]:
                 names = {each.name for each in names_in(value)}
                 by_target = not names.isdisjoint(_OF_THE_TARGET)
                 by_clock = bool(names) and names <= _OF_THE_CLOCK
-                arguments.append(Argument(name, repr(value), by_target, by_clock))
+                by_run = not names.isdisjoint(_OF_THE_RUN)
+                entries = len(value.items) if isinstance(value, nodes.List) else 1
+                arguments.append(Argument(name, repr(value), by_target, by_clock, by_run, entries))
     return tuple(arguments)
 
 
-_OF_THE_TARGET: Final = frozenset({"target", "env_var"})
+_OF_THE_TARGET: Final = frozenset({"target", "env_var", "this"})
 _OF_THE_CLOCK: Final = frozenset({"modules", "run_started_at"})
+_OF_THE_RUN: Final = _OF_THE_CLOCK | {"invocation_id"}

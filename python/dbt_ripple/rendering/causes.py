@@ -91,7 +91,8 @@ def said(cause: Cause, head: Project, *, markdown: bool = False) -> str:
         text += f" and {len(nodes) - 1:,} more"
     place = f"{cause.file}:{cause.line}" if cause.file and cause.line else cause.file or ""
     through = f"called by {', '.join(map(name, cause.through))}" if cause.through else ""
-    beside = ", ".join(filter(None, (name(place) if place else "", through)))
+    commit = f"commit {name(cause.commit)}" if cause.commit else ""
+    beside = ", ".join(filter(None, (name(place) if place else "", commit, through)))
     if beside:
         text += f" ({beside})"
     if cause.kind in _OF_SEVERAL and nodes:

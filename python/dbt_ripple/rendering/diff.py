@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from dbt_ripple.rendering.causes import edited_lines
 from dbt_ripple.rendering.escaping import code, one_line, prose, styled, two_lines
 from dbt_ripple.rendering.output import count
 
@@ -77,12 +80,25 @@ def below(differences: Diff) -> str:
     return f"downstream: {count(columns, 'column')} of {count(len(nodes), 'node')}"
 
 
+def edited_of(
+    unique_id: str, differences: Diff, head: Project, *, markdown: bool = False
+) -> list[str]:
+    """What was edited that makes a node differ."""
+    causes = [
+        msgspec.structs.replace(cause, nodes=[unique_id])
+        for cause in differences.causes
+        if unique_id in cause.nodes and cause.kind not in ("new", "removed")
+    ]
+    return edited_lines(causes, head, markdown=markdown)
+
+
 def diff_text(differences: Diff, base: Project, head: Project) -> Iterator[str]:
     """The differences as text, line by line."""
     for node in differences.nodes:
         if node.change == "downstream":
             continue
         yield styled(f"{name_of(node.unique_id, head, base)} ({node.change})", bold=True)
+        yield from (f"  edited: {line}" for line in edited_of(node.unique_id, differences, head))
         if node.change == "added":
             yield f"  {count(len(node.columns), 'column')}"
             continue
@@ -105,6 +121,9 @@ def diff_markdown(differences: Diff, base: Project, head: Project) -> Iterator[s
             continue
         yield f"### {code(name_of(node.unique_id, head, base))} ({node.change})"
         yield ""
+        if edited := edited_of(node.unique_id, differences, head, markdown=True):
+            yield from (f"- edited: {line}" for line in edited)
+            yield ""
         if node.change == "added":
             yield f"{count(len(node.columns), 'column')}."
             yield ""

@@ -27,8 +27,8 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.graph.config_fingerprints import NAMING, ConfigFingerprints
-from dbt_ripple.graph.macros import dispatched
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
+from dbt_ripple.graph.macros import NAMING, dispatched
 from dbt_ripple.graph.traversal import reach, reach_all
 from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Code, Reason

@@ -83,6 +83,8 @@ def open_sides(
                 project_dir, target_path, state, cache, threads, compile_others, parse_anew
             )
             folder = None if state is None else state_folder(project_dir, state)
+            if folder is not None:
+                base, head = _of_their_sessions(base, head, folder, project_dir, options)
             base.project_dir, head.project_dir = folder, project_dir
             yield base, with_declared(base, head, project_dir, assets, folder, None)
         return
@@ -105,6 +107,26 @@ def open_sides(
         )
         base.project_dir, head.project_dir = sides.base_dir, project_dir
         yield base, with_declared(base, head, project_dir, assets, None, base_ref)
+
+
+def _of_their_sessions(
+    base: TargetFolder, head: TargetFolder, state: Path, project_dir: Path, options: DbtOptions
+) -> tuple[TargetFolder, TargetFolder]:
+    """Both sides with what differs of their sessions, where `load` or `build` kept base's beside the state."""
+    from dbt_ripple.changes.comparability import with_session
+    from dbt_ripple.dbt_runner.session_settings import FILE, settings_beside
+
+    if not (state / FILE).is_file():
+        detail(
+            f"no {FILE} in {state}: whether profiles.yml has other settings there is not known "
+            "(`dbt-ripple load` and `build` leave it)"
+        )
+        return base, head
+    before, now = settings_beside(state, project_dir, options)
+    if before == now:
+        return base, head
+    projects = with_session(base.project, head.project, before, now)
+    return base.holding(projects[0]), head.holding(projects[1])
 
 
 def compare_sides(base: TargetFolder, head: TargetFolder, cache: Cache | None) -> Comparison:

@@ -90,7 +90,7 @@ def looks(raw: str, *calls: Macro) -> WarehouseReads:
             [FOUND, RUN_QUERY],
             IntrospectedParts.EVERYTHING,
         ),
-        ("{% for n in graph.nodes.values() %}{% endfor %}", [], IntrospectedParts.EVERYTHING),
+        ("{% for n in graph.nodes.values() %}{% endfor %}", [], IntrospectedParts.NOTHING),
         (
             "{# run_query('x') #} select graph from {{ ref('graph') }}",
             [],

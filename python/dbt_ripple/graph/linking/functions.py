@@ -25,7 +25,7 @@ def function_fingerprint(linker: Linker, unique_id: str) -> bytes:
             context.macros.variables_of(node).encode(),
             repr((node.arguments, node.returns, settings)).encode(),
             context.macros.fingerprint(node.depends_on.macros),
-            context.macros.of_materialization("function"),
+            context.macros.of_materialization("function", node.package_name),
         ]
         for parent in relations_above(linker, unique_id):
             relation = linker.node(parent).relation

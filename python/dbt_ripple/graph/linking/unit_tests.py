@@ -170,7 +170,7 @@ def _where_inputs_are(linker: Linker, model: str) -> list[bytes]:
     Of one that is moved there are none, nor of one that is inlined.
     """
     nodes = linker.project.nodes
-    parts = [linker.context.config_fingerprints.naming]
+    parts = [linker.context.config_fingerprints.naming(nodes[model].package_name)]
     for unique_id in sorted({model, *linker.project.parents.get(model, ())}):
         node = nodes[unique_id]
         if node.resource_type in RELATIONS:
