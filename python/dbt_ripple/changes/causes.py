@@ -131,7 +131,8 @@ class Causes:
         if comparison.everything:
             starts.update(hook.owner for hook in comparison.hooks if hook.anything)
         ordered = [u for u in comparison.changed if u in starts]
-        removed = (u for u in comparison.removed if u in self.base.nodes)
+        nodes = self.base.nodes  # a relation that is only named is none of them
+        removed = (u for u in comparison.removed if u in nodes and nodes[u].name != u)
         return [*ordered, *sorted(starts - {*ordered}), *removed]
 
     def of_all(self, unique_ids: Iterable[str]) -> list[Cause]:
@@ -154,18 +155,18 @@ class Causes:
             if cause.file is not None:
                 asked = lines.setdefault(cause.file, set())
                 asked.update([line] if (line := _line_of(cause)) is not None else [])
-        commits: dict[str, dict[int | None, str]] = {}
+        told: dict[str, tuple[str | None, dict[int, str]]] = {}
         for file in [*lines][:_FILES]:
             path = self.project_dir / file
             last = last_commit(path) if path.is_file() else None
-            of_file: dict[int | None, str] = {None: last[0][:8]} if last else {}
-            for line, commit in commits_of_lines(path, lines[file]).items():
-                of_file[line] = commit
-            commits[file] = of_file
-        return [
-            msgspec.structs.replace(c, commit=commits.get(c.file or "", {}).get(_line_of(c)))
-            for c in causes
-        ]
+            told[file] = (last[0][:8] if last else None), commits_of_lines(path, lines[file])
+
+        def commit_of(cause: Cause) -> str | None:
+            of_file, of_lines = told.get(cause.file or "", (None, {}))
+            line = _line_of(cause)
+            return of_file if line is None else of_lines.get(line)
+
+        return [msgspec.structs.replace(cause, commit=commit_of(cause)) for cause in causes]
 
     def of(self, unique_id: str) -> list[Cause]:
         """The causes of one node, what was written first; none where all that is compared is the same."""
@@ -210,12 +211,10 @@ class Causes:
         if not causes:  # it reads what is gone
             for gone in self._unfound.of(unique_id):
                 causes += self.of(gone.unique_id)
-        if (
-            not causes
-        ):  # it reads all of what it reads: by Python, or in the warehouse while it compiles
-            above = [
-                p for p in self.head.parents.get(unique_id, ()) if p in self.comparison.changed
-            ]
+        if not causes:  # all that it reads counts: by Python, or in the warehouse while it compiles
+            built_by = self.comparison.head_context.names.canonical
+            above = [built_by.get(p, p) for p in (unique_id, *self.head.parents.get(unique_id, ()))]
+            above = [p for p in above if p != unique_id and p in self.comparison.changed]
             causes += (c for p in above for c in self.of(p) if c.kind != "compiled")
         causes = causes or [*self._compiled(then, now)]
         return list({cause.same_thing(): cause for cause in reversed(causes)}.values())[::-1]
@@ -426,7 +425,7 @@ class Causes:
         orders = self.base.macro_order, self.head.macro_order
         if orders[0] != orders[1] and not self._sides_macros[1].in_order.isdisjoint(reached):
             place = self.places.in_project_file("dispatch") or (PROJECT_FILE, None)
-            yield self._cause("dispatch", "dispatch", orders, place)
+            yield self._cause("dispatch", "dispatch", map(_of_dispatch, orders), place)
 
     def _named_macros(self, now: Node) -> Iterator[Cause]:
         """The macros whose names stand in its text or in that of a macro it runs, where none of them is called."""
@@ -641,6 +640,14 @@ class Causes:
             return installed.resolve().relative_to(root).as_posix()
         except ValueError:  # it is elsewhere
             return f"dbt_packages/{package}"
+
+
+def _of_dispatch(order: str | None) -> Any:
+    """What a project file says of ``dispatch``, of what `Project.macro_order` keeps."""
+    try:
+        return ast.literal_eval(order or "")[0]
+    except (ValueError, SyntaxError, TypeError, IndexError):
+        return order
 
 
 def _line_of(cause: Cause) -> int | None:

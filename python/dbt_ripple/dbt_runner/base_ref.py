@@ -41,8 +41,8 @@ from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.artifacts.read_yaml import check_bounds, parse_yaml
-from dbt_ripple.changes.asked_again import asked_again
 from dbt_ripple.artifacts.source_locations import PROJECT_FILE
+from dbt_ripple.changes.asked_again import asked_again
 from dbt_ripple.changes.comparability import with_macro_order, with_session, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
 from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql

@@ -21,9 +21,9 @@ from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.hook_reader import HookEffects
 from dbt_ripple.graph.macros import OWN, Macros, environment_in_python
 from dbt_ripple.graph.node_properties import (
-    as_configured,
     KEEPING_ROWS,
     SAYING_PLACE,
+    as_configured,
     constraints,
     counted,
     declared,

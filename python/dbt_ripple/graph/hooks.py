@@ -26,7 +26,6 @@ from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.unnamed_reads import relations_named, words_of_names
 from dbt_ripple.jinja.hook_runs import THIS, Place
 from dbt_ripple.jinja.reads import EVERYTHING
-from dbt_ripple.jinja.text import normalised
 
 
 class Hook(NamedTuple):

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import NamedTuple
+
+import tiny_project
+
+from dbt_ripple.changes.causes import Cause
+from dbt_ripple.changes.compare import Comparison
+from dbt_ripple.selection.select import select_from
 
 FILES = {
     "dbt_project.yml": """name: lab
@@ -253,6 +261,8 @@ class Row(NamedTuple):
     in_file: str | None = None
     through: list[str] = []  # noqa: RUF012
     others: list[tuple[str, str]] = []  # noqa: RUF012
+    of_state: str = ""
+    """The kind with `--state`, where artifacts tell less: "none", or another kind."""
 
 
 ROWS = [
@@ -348,12 +358,12 @@ ROWS = [
     Row("a macro of a package", "util/macros/util.sql", "{{ c }} + ", "{{ c }} - ", "macro", "util.plus", None, None, None, "util/macros/util.sql"),
     Row("a macro a package dispatches to", "util/macros/util.sql", "lower({{ c }})", "trim({{ c }})", "macro", "util.default__label", None, None, None, "util/macros/util.sql", through=["label"]),
     Row("a package's macro that the project replaces", MACROS, "{% macro not_called", "{% macro default__label(c) %}upper({{ c }}){% endmacro %}\n{% macro not_called", "macro", "default__label", None, None, "default__label", through=["label"]),
-    Row("the order of dispatch", "dbt_project.yml", "search_order: [lab, util]", "search_order: [util, lab]", "dispatch", "dispatch", None, None, "dispatch"),
+    Row("the order of dispatch", "dbt_project.yml", "search_order: [lab, util]", "search_order: [util, lab]", "dispatch", "dispatch", '[{"macro_namespace":"util","search_order":["lab","util"]}]', '[{"macro_namespace":"util","search_order":["util","lab"]}]', "search_order"),
     Row("a default of a macro's argument", MACROS, "{% macro clean(c) %}trim({{ c }})", "{% macro clean(c, d='x') %}trim({{ c }}, d)", "macro", "clean", None, None, "clean("),
     Row("a macro that asks the warehouse", "macros/values.sql", "map(attribute='name')", "map(attribute='dtype')", "macro", "columns_of", None, None, "dtype"),
     Row("a macro that makes functions", "macros/functions.sql", "({{ model.compiled_code }})", "(1 + {{ model.compiled_code }})", "macro", "duckdb__scalar_function_sql", None, None, "compiled_code"),
     Row("a macro that replaces one of dbt's for tests", MACROS, "{% macro not_called", "{% macro default__test_not_null(model, column_name) %}select 1 from {{ model }} where {{ column_name }} is null{% endmacro %}\n{% macro not_called", "macro", "default__test_not_null", None, None, "default__test_not_null", through=['test_not_null']),
-    Row("a macro that names relations", MACROS, "{% macro not_called", "{% macro generate_alias_name(custom_alias_name, node) %}{{ node.name }}_{{ node.version or 0 }}_x{% endmacro %}\n{% macro not_called", "macro", "generate_alias_name", None, None, "generate_alias_name"),
+    Row("a macro that names relations", MACROS, "{% macro not_called", "{% macro generate_alias_name(custom_alias_name, node) %}{{ node.name }}{% if node.config.materialized != 'ephemeral' %}_{{ node.version or 0 }}{% endif %}{% endmacro %}\n{% macro not_called", "macro", "generate_alias_name", None, None, "generate_alias_name"),
     Row("a ref of the project's own", MACROS, "{% macro not_called", "{% macro ref(name, version=none) %}{{ return(builtins.ref(name, version=version)) }}{% endmacro %}\n{% macro not_called", "macro", "ref", None, None, "macro ref"),
     Row("a macro is gone", MACROS, "{% macro default__cents(c) %}\n  cast({{ c }} as double)\n  / 100\n{% endmacro %}\n", "{% macro duckdb__cents(c) %}{{ c }}{% endmacro %}\n", "macro", "default__cents", None, None, None, others=[("macro", "duckdb__cents")]),
     # vars and files
@@ -484,3 +494,60 @@ SILENT = [
     Row("a macro of a hook", "macros/values.sql", "1 as audited", "2 as audited"),
 ]
 """Edits that change nothing: they are causes of nothing."""
+
+
+def build_lab(folder: Path) -> Path:
+    """The project as it is on its main branch, built, with the artifacts in ``state`` beside it."""
+    lab = folder / "lab"
+    tiny_project.write(lab, FILES)
+    tiny_project.git(folder, "init", "-q", "-b", "main", str(lab))
+    tiny_project.commit(lab)
+    assert tiny_project.dbt(lab, "deps")
+    assert tiny_project.dbt(lab, "build", "--target-path", "state")
+    (lab / "state").rename(folder / "state")
+    return lab
+
+
+def edited(lab: Path, row: Row, folder: Path) -> Path:
+    """A copy of the project with an edit."""
+    project = folder / "lab"
+    shutil.copytree(lab, project, symlinks=True)
+    package = project / "dbt_packages" / "util"
+    package.unlink()
+    package.symlink_to("../util")
+    file = project / row.file
+    file.parent.mkdir(exist_ok=True)
+    text = file.read_text() if row.old else ""
+    assert not row.old or text.count(row.old) >= 1, row
+    file.write_text(text.replace(row.old, row.new, 1) if row.old else row.new)
+    if not file.read_text():
+        file.unlink()
+    return project
+
+
+def causes_and_bare(comparison: Comparison) -> tuple[list[Cause], set[str]]:
+    """The causes of what differs, and the tests that are selected without one."""
+    selection = select_from(comparison)
+    caused = {u for cause in selection.causes for u in cause.nodes}
+    bare = {
+        test.unique_id
+        for test in selection.tests
+        if not caused & {test.unique_id, *(v.rpartition(".")[0] for v in test.path)}
+    }
+    return selection.causes, bare
+
+
+def check(row: Row, causes: list[Cause], project: Path) -> None:
+    """The causes are what was edited: kind, name, values, file and line."""
+    assert [(c.kind, c.name) for c in causes] == [(row.kind, row.name), *row.others]
+    cause = causes[0]
+    file = row.file if row.in_file is None else row.in_file
+    assert (cause.file or "") == file
+    if row.at is not None and (project / file).is_file():
+        lines = (project / file).read_text().splitlines()
+        assert cause.line == next(i for i, line in enumerate(lines, 1) if row.at in line)
+    if row.before is not None:
+        assert cause.before == row.before
+    if row.after is not None:
+        assert cause.after == row.after
+    assert cause.through == row.through

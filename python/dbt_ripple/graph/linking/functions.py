@@ -24,8 +24,13 @@ def function_fingerprint(linker: Linker, unique_id: str) -> bytes:
             code_of(node).encode("utf-8", "surrogatepass"),
             context.macros.variables_of(node).encode(),
             repr((node.arguments, node.returns, settings)).encode(),
-            context.macros.fingerprint(node.depends_on.macros),
-            context.macros.of_materialization("function", node.package_name),
+            # Those that dbt ran to build it, it has noted only where it was built.
+            context.macros.fingerprint(
+                [
+                    *node.depends_on.macros,
+                    *context.macros.run_by("function", node.package_name),
+                ]
+            ),
         ]
         for parent in relations_above(linker, unique_id):
             relation = linker.node(parent).relation
