@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.changes.causes import Cause
 
-_OF_A_NODE: Final = frozenset({"argument", "column", "config", "property"})
+OF_A_NODE: Final = frozenset({"argument", "column", "config", "property"})
 """Kinds of which the name says nothing without the node."""
+EDITED_THERE: Final = OF_A_NODE | {"code", "compiled", "seed", "new", "removed"}
+"""Kinds of causes by which the node itself was edited, or looks so."""
 _OF_SEVERAL: Final = frozenset(
     {"dispatch", "env_var", "file", "graph", "hook", "macro", "ref", "var"}
 )
@@ -87,7 +89,7 @@ def said(cause: Cause, head: Project, *, markdown: bool = False) -> str:
     text = _WORDS[cause.kind].format(
         name=name(cause.name), node=name(nodes[0]) if nodes else "a node"
     )
-    if cause.kind in _OF_A_NODE and len(nodes) > 1:
+    if cause.kind in OF_A_NODE and len(nodes) > 1:
         text += f" and {len(nodes) - 1:,} more"
     place = f"{cause.file}:{cause.line}" if cause.file and cause.line else cause.file or ""
     through = f"called by {', '.join(map(name, cause.through))}" if cause.through else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dbt_ripple.rendering.causes import edited_lines
+from dbt_ripple.rendering.causes import EDITED_THERE, OF_A_NODE, edited_lines
 from dbt_ripple.rendering.escaping import code, one_line, prose, styled, two_lines
 from dbt_ripple.rendering.output import count
 
@@ -80,14 +80,22 @@ def below(differences: Diff) -> str:
     return f"downstream: {count(columns, 'column')} of {count(len(nodes), 'node')}"
 
 
+def what_it_is(node: NodeDiff, differences: Diff) -> str:
+    """A change in a word: changed is what somebody edited, affected what differs because of that."""
+    kinds = {cause.kind for cause in differences.causes if node.unique_id in cause.nodes}
+    return (
+        "affected" if node.change == "changed" and kinds.isdisjoint(EDITED_THERE) else node.change
+    )
+
+
 def edited_of(
     unique_id: str, differences: Diff, head: Project, *, markdown: bool = False
 ) -> list[str]:
     """What was edited that makes a node differ."""
     causes = [
-        msgspec.structs.replace(cause, nodes=[unique_id])
+        msgspec.structs.replace(cause, nodes=[unique_id] if cause.kind in OF_A_NODE else [])
         for cause in differences.causes
-        if unique_id in cause.nodes and cause.kind not in ("new", "removed")
+        if unique_id in cause.nodes and cause.kind not in ("compiled", "new", "removed")
     ]
     return edited_lines(causes, head, markdown=markdown)
 
@@ -97,7 +105,8 @@ def diff_text(differences: Diff, base: Project, head: Project) -> Iterator[str]:
     for node in differences.nodes:
         if node.change == "downstream":
             continue
-        yield styled(f"{name_of(node.unique_id, head, base)} ({node.change})", bold=True)
+        what = what_it_is(node, differences)
+        yield styled(f"{name_of(node.unique_id, head, base)} ({what})", bold=True)
         yield from (f"  edited: {line}" for line in edited_of(node.unique_id, differences, head))
         if node.change == "added":
             yield f"  {count(len(node.columns), 'column')}"
@@ -119,7 +128,8 @@ def diff_markdown(differences: Diff, base: Project, head: Project) -> Iterator[s
     for node in differences.nodes:
         if node.change == "downstream":
             continue
-        yield f"### {code(name_of(node.unique_id, head, base))} ({node.change})"
+        what = what_it_is(node, differences)
+        yield f"### {code(name_of(node.unique_id, head, base))} ({what})"
         yield ""
         if edited := edited_of(node.unique_id, differences, head, markdown=True):
             yield from (f"- edited: {line}" for line in edited)
