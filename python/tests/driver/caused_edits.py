@@ -307,7 +307,7 @@ ROWS = [
     Row("a hook of the run", "dbt_project.yml", "amount < 0", "amount < 1", "hook", "lab-on-run-end-0", None, None, None, "dbt_project.yml"),
     # elsewhere
     Row("a tag that Jinja reads", f"{MARTS}/moded.sql", "select '", "{{ config(tags='report') }}\nselect '", "graph", "moded.tags", "[]", "report", "config(", f"{MARTS}/moded.sql"),
-    Row("a setting of the target", "profiles.yml", "threads: 1", "threads: 1, settings: {integer_division: true}", "profile", "settings.integer_division", None, "true", None, ""),
+    Row("a setting of the target", "profiles.yml", "threads: 1", "threads: 1, settings: {integer_division: true}", "profile", "settings.integer_division", None, "true", None, "", of_state="none"),
     Row("a new model", f"{MARTS}/more.sql", "", "select 1 as one\n", "new", "more", None, None, None, f"{MARTS}/more.sql"),
     # more lines
     Row("a CTE", f"{MARTS}/customers.sql", "select c.customer_id", "with x as (select 1 as one)\nselect c.customer_id", "code", "customers", None, "with x as (select 1 as one)", "with x"),
@@ -358,27 +358,27 @@ ROWS = [
     Row("a macro of a package", "util/macros/util.sql", "{{ c }} + ", "{{ c }} - ", "macro", "util.plus", None, None, None, "util/macros/util.sql"),
     Row("a macro a package dispatches to", "util/macros/util.sql", "lower({{ c }})", "trim({{ c }})", "macro", "util.default__label", None, None, None, "util/macros/util.sql", through=["label"]),
     Row("a package's macro that the project replaces", MACROS, "{% macro not_called", "{% macro default__label(c) %}upper({{ c }}){% endmacro %}\n{% macro not_called", "macro", "default__label", None, None, "default__label", through=["label"]),
-    Row("the order of dispatch", "dbt_project.yml", "search_order: [lab, util]", "search_order: [util, lab]", "dispatch", "dispatch", '[{"macro_namespace":"util","search_order":["lab","util"]}]', '[{"macro_namespace":"util","search_order":["util","lab"]}]', "search_order"),
+    Row("the order of dispatch", "dbt_project.yml", "search_order: [lab, util]", "search_order: [util, lab]", "dispatch", "dispatch", '[{"macro_namespace":"util","search_order":["lab","util"]}]', '[{"macro_namespace":"util","search_order":["util","lab"]}]', "search_order", of_state="compiled"),
     Row("a default of a macro's argument", MACROS, "{% macro clean(c) %}trim({{ c }})", "{% macro clean(c, d='x') %}trim({{ c }}, d)", "macro", "clean", None, None, "clean("),
     Row("a macro that asks the warehouse", "macros/values.sql", "map(attribute='name')", "map(attribute='dtype')", "macro", "columns_of", None, None, "dtype"),
     Row("a macro that makes functions", "macros/functions.sql", "({{ model.compiled_code }})", "(1 + {{ model.compiled_code }})", "macro", "duckdb__scalar_function_sql", None, None, "compiled_code"),
     Row("a macro that replaces one of dbt's for tests", MACROS, "{% macro not_called", "{% macro default__test_not_null(model, column_name) %}select 1 from {{ model }} where {{ column_name }} is null{% endmacro %}\n{% macro not_called", "macro", "default__test_not_null", None, None, "default__test_not_null", through=['test_not_null']),
     Row("a macro that names relations", MACROS, "{% macro not_called", "{% macro generate_alias_name(custom_alias_name, node) %}{{ node.name }}{% if node.config.materialized != 'ephemeral' %}_{{ node.version or 0 }}{% endif %}{% endmacro %}\n{% macro not_called", "macro", "generate_alias_name", None, None, "generate_alias_name"),
-    Row("a ref of the project's own", MACROS, "{% macro not_called", "{% macro ref(name, version=none) %}{{ return(builtins.ref(name, version=version)) }}{% endmacro %}\n{% macro not_called", "macro", "ref", None, None, "macro ref"),
+    Row("a ref of the project's own", MACROS, "{% macro not_called", "{% macro ref(name) %}{{ return(builtins.ref(name, *varargs, **kwargs)) }}{% endmacro %}\n{% macro not_called", "macro", "ref", None, None, "macro ref"),
     Row("a macro is gone", MACROS, "{% macro default__cents(c) %}\n  cast({{ c }} as double)\n  / 100\n{% endmacro %}\n", "{% macro duckdb__cents(c) %}{{ c }}{% endmacro %}\n", "macro", "default__cents", None, None, None, others=[("macro", "duckdb__cents")]),
     # vars and files
-    Row("a var of a package", "util/dbt_project.yml", "step: 1", "step: 2", "var", "step", "1", "2", None, ""),
-    Row("a var of a package in the project", "dbt_project.yml", "  unused: 100", "  unused: 100\n  util: {step: 3}", "var", "step", "1", "3", "step: 3"),
+    Row("a var of a package", "util/dbt_project.yml", "step: 1", "step: 2", "var", "step", "1", "2", None, "", of_state="var"),
+    Row("a var of a package in the project", "dbt_project.yml", "  unused: 100", "  unused: 100\n  util: {step: 3}", "var", "step", "1", "3", "step: 3", of_state="var"),
     Row("a default of var", ORDERS, 'var("cutoff")', 'var("cutof", "2020-01-02")', "code", "stg_orders", None, None, "cutof"),
-    Row("a file that a query reads", "data/prices.csv", "2,20", "2,21", "file", "data/prices.csv", None, None, None, "data/prices.csv"),
+    Row("a file that a query reads", "data/prices.csv", "2,20", "2,21", "file", "data/prices.csv", None, None, None, "data/prices.csv", of_state="none"),
     Row("a last line of a seed", "seeds/raw_customers.csv", "\n2,Bob,US\n", "\n", "seed", "raw_customers", "2,Bob,US", None, None),
     Row("a value to nothing in a seed", "seeds/raw_customers.csv", "2,Bob,US", "2,,US", "seed", "raw_customers", "2,Bob,US", "2,,US", "2,,US"),
     # hooks of the run
     Row("a hook at the start", "dbt_project.yml", '"{{ audit() }}"', "\"delete from {{ ref('inc') }}\"", "hook", "lab-on-run-start-0", None, None, None, "dbt_project.yml"),
     Row("a hook of a run is gone", "dbt_project.yml", "on-run-end:\n  - \"update {{ ref('inc') }} set amount = 0 where amount < 0\"\n", "", "removed", "lab-on-run-end-0", None, None, None),
     # the target
-    Row("an extension of the target", "profiles.yml", "threads: 1", "threads: 1, extensions: [json]", "profile", "extensions", None, None, None, ""),
-    Row("a setting whose meaning is not known", "profiles.yml", "threads: 1", "threads: 1, keep_open: true", "profile", "keep_open", None, "true", None, ""),
+    Row("an extension of the target", "profiles.yml", "threads: 1", "threads: 1, extensions: [json]", "profile", "extensions", None, None, None, "", of_state="none"),
+    Row("a setting whose meaning is not known", "profiles.yml", "threads: 1", "threads: 1, keep_open: true", "profile", "keep_open", None, "true", None, "", of_state="none"),
     # nodes
     Row("a model is gone", f"{MARTS}/of_eph.sql", "select order_id, double_amount from {{ ref('eph') }}\n", "", "removed", "of_eph", None, None, None),
     Row("a new seed", "seeds/more.csv", "", "id\n1\n", "new", "more", None, None, None, "seeds/more.csv"),
