@@ -27,6 +27,7 @@ from dbt_ripple.flow.lowering.walk import MAX_NESTING
 from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
 from dbt_ripple.flow.rowset_schemas import ROWSET, with_schemas_as_arguments
 from dbt_ripple.flow.spaced_operators import SPACED, SPACED_IN, with_whole_operators
+from dbt_ripple.flow.sqlglot_versions import in_new_form, may_not_end, misread, names_kept
 from dbt_ripple.flow.token_kinds import (
     OPENING,
     UNARY,
@@ -75,15 +76,25 @@ class ParsedText:
             raise Unsupported(Code.NESTED_TOO_DEEP(levels=_TWICE_WITHIN))
 
     def statements(self) -> list[Any]:
-        """The parse trees of its statements, made anew: lowering a tree destroys it."""
+        """The parse trees of its statements, made anew: lowering a tree destroys it.
+
+        Raises:
+            Unsupported: where the installed sqlglot takes one for another query.
+            SqlglotError: where it does not read one.
+        """
+        if may_not_end(self.sql, self.tokens):
+            raise Unsupported(Code.CANNOT_PARSE(error="NOT among the names of an alias"))
         try:
             trees = [s for s in self._parser.parse(self.tokens, self.sql) if s is not None]
         except (SqlglotError, RecursionError):
             raise
         except Exception as error:  # a builder of sqlglot that does not expect these arguments
             raise Unsupported(Code.CANNOT_PARSE(error=first_line(error))) from error
-        if has_arrow(self.marks):
-            for tree in trees:
+        if what := misread(self.sql, self.tokens, trees, self.dialect):
+            raise Unsupported(f"{what}, which this version of sqlglot misreads")
+        for tree in trees:
+            in_new_form(tree)
+            if has_arrow(self.marks):
                 with_json_arrows(tree, self.dialect)
         return trees
 
@@ -178,7 +189,7 @@ def _reader(dialect: str) -> tuple[Any, Any]:
     readers: dict[str, tuple[Any, Any]] = _readers.__dict__
     if dialect not in readers:
         reader = Dialect.get_or_raise(dialect)
-        reader.ORIGINAL_NAME_META_KEY = name_key(dialect)
+        names_kept(reader, name_key(dialect))
         reader.INDEX_OFFSET = 0  # see `as_written`
         readers[dialect] = (reader.tokenizer(), reader.parser())
     return readers[dialect]
