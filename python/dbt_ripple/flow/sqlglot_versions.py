@@ -23,27 +23,9 @@ class _NoNodeIsThis:
     """In place of a class that is not there."""
 
 
-if hasattr(exp, "Stack"):
-    Stack: Any = exp.Stack
-else:
-
-    class Stack(exp.Func):  # type: ignore[no-redef]
-        """STACK(n, ...), as sqlglot has it since 30.17."""
-
-        arg_types = {"this": True, "expressions": False}  # noqa: RUF012
-        is_var_len_args = True
-
-
+Stack: Final[Any] = getattr(exp, "Stack", _NoNodeIsThis)
 ArrayContainedBy: Final[Any] = getattr(exp, "ArrayContainedBy", _NoNodeIsThis)
 ClusterProperty: Final[Any] = getattr(exp, "ClusterProperty", exp.Cluster)
-
-
-def _with_stacks(tree: Any) -> None:
-    """Make nodes of their class of the calls of STACK."""
-    for call in [*tree.find_all(exp.Anonymous)]:
-        if str(call.this).lower() == "stack" and call.expressions:
-            first, *others = call.expressions
-            call.replace(Stack(this=first, expressions=others))
 
 
 def _with_one_list_of_keys(tree: Any) -> None:
@@ -66,7 +48,6 @@ def _keys_are_apart() -> bool:
 
 
 _REPAIRS: Final[Sequence[Callable[[Any], None]]] = [
-    *([] if hasattr(exp, "Stack") else [_with_stacks]),
     *([_with_one_list_of_keys] if _keys_are_apart() else []),
 ]
 
@@ -298,7 +279,7 @@ MISREADINGS: Final = (
     Misreading(
         "a string with Unicode escapes",
         _POSTGRES,
-        r"\bU & '",
+        r"\bU ?& ?'",
         "select u&'a'",
         _no_column("u"),
     ),
