@@ -330,10 +330,10 @@ def _is_read(of: Misreading, dialect: str) -> bool:
 
 
 _NOT_AS_A_NAME: Final = re.compile(
-    r"\b(?:AS|(?:FROM|JOIN) \S+) [^ ()]+ \( [^()]*\bNOT\b(?! NULL)"
+    r"\bAS (?!MATERIALIZED\b)[^ ()]+ \( [^()]*\bNOT\b(?! NULL)"
     r"|[^ ()]+ \( [^()]*\bNOT\b(?! NULL)[^()]*\) AS \("
 )
-"""NOT among the names that an alias gives to columns."""
+"""NOT among the names that AS, or WITH, gives to columns."""
 _MAY_NOT_END: Final = not hasattr(Dialect, "ORIGINAL_NAME_META_KEY")
 
 

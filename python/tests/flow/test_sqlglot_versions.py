@@ -92,6 +92,8 @@ def test_the_newest_version_needs_nothing() -> None:
         ("with t(x, not) as (select 1, 2) select x from t", False),
         ("select * from f(a) as t(x, not)", False),
         ("with t(x, y) as (select 1, not true) select coalesce(x, not y) as z from t", True),
+        ("with t as materialized (select not a as b from u) select b from t where (not b)", True),
+        ("select a from t as s join u on (a = b and not c) where s.a in (1, not b)", True),
     ],
 )
 def test_what_the_parser_never_comes_to_an_end_of_is_not_given_to_it(sql: str, ends: bool) -> None:
