@@ -15,6 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
+from dbt_ripple.flow.sqlglot_versions import ClusterProperty
 from dbt_ripple.flow.statement_effects import ANY_NAME, ANYTHING, MARK, Effects
 
 # What sqlglot takes for a command, it says; here that is an answer.
@@ -66,7 +67,7 @@ _KEEPING_ACTIONS: Final = {
     exp.AlterDistStyle: {"this"},
     exp.AlterSet: {"expressions", "tag"},
     exp.AlterSortKey: {"this", "expressions", "compound"},
-    exp.ClusterProperty: {"expressions"},
+    ClusterProperty: {"expressions"},
 }
 """What ALTER TABLE may do to constraints, properties and storage: to no row."""
 

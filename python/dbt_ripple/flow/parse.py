@@ -27,6 +27,7 @@ from dbt_ripple.flow.lowering.walk import MAX_NESTING
 from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
 from dbt_ripple.flow.rowset_schemas import ROWSET, with_schemas_as_arguments
 from dbt_ripple.flow.spaced_operators import SPACED, SPACED_IN, with_whole_operators
+from dbt_ripple.flow.sqlglot_versions import in_new_form, may_not_end, misread, names_kept
 from dbt_ripple.flow.token_kinds import (
     OPENING,
     UNARY,
@@ -75,15 +76,25 @@ class ParsedText:
             raise Unsupported(Code.NESTED_TOO_DEEP(levels=_TWICE_WITHIN))
 
     def statements(self) -> list[Any]:
-        """The parse trees of its statements, made anew: lowering a tree destroys it."""
+        """The parse trees of its statements, made anew: lowering a tree destroys it.
+
+        Raises:
+            Unsupported: where the installed sqlglot takes one for another query.
+            SqlglotError: where it does not read one.
+        """
+        if may_not_end(self.sql, self.tokens):
+            raise Unsupported(Code.CANNOT_PARSE(error="NOT among the names of an alias"))
         try:
             trees = [s for s in self._parser.parse(self.tokens, self.sql) if s is not None]
         except (SqlglotError, RecursionError):
             raise
         except Exception as error:  # a builder of sqlglot that does not expect these arguments
             raise Unsupported(Code.CANNOT_PARSE(error=first_line(error))) from error
-        if has_arrow(self.marks):
-            for tree in trees:
+        if what := misread(self.sql, self.tokens, trees, self.dialect):
+            raise Unsupported(f"{what}, which this version of sqlglot misreads")
+        for tree in trees:
+            in_new_form(tree)
+            if has_arrow(self.marks):
                 with_json_arrows(tree, self.dialect)
         return trees
 
@@ -145,14 +156,21 @@ _CHARACTER_TYPES: Final = {
     name: dict(sqlglot.parse_one(name, into=exp.DataType).args) for name in ("char", "varchar")
 }
 _parse_one = sqlglot.parse_one
+_templates: dict[str, Any] = {}
+"""Expressions with `:placeholders` that what writes a dialect is made of. sqlglot copies one to fill it in."""
 
 
 def _parse_one_remembering(
     sql: str, read: Any = None, dialect: Any = None, into: Any = None, **options: Any
 ) -> Any:
-    """`sqlglot.parse_one`, which knows two answers by heart."""
-    if into is exp.DataType and not read and not dialect and sql in _CHARACTER_TYPES:
-        return exp.DataType(**_CHARACTER_TYPES[sql])
+    """`sqlglot.parse_one`, which knows some answers by heart."""
+    if not read and not dialect:
+        if into is exp.DataType and sql in _CHARACTER_TYPES:
+            return exp.DataType(**_CHARACTER_TYPES[sql])
+        if into is None and ":" in sql:
+            if sql not in _templates:
+                _templates[sql] = _parse_one(sql, **options)
+            return _templates[sql]
     return _parse_one(sql, read, dialect, into, **options)
 
 
@@ -161,7 +179,8 @@ def character_types_remembered() -> Iterator[None]:
     """Put `_parse_one_remembering` in the place of `sqlglot.parse_one` for as long as a query is lowered.
 
     For every type in a query, the Hive family of dialects asks whether it is "char" or "varchar",
-    and parses these two words anew to find out: a seventh of all the time it takes to parse.
+    and parses these two words anew to find out: a seventh of all the time it takes to parse. What
+    writes DuckDB's SQL parses its templates anew for each output, before sqlglot 30.16.
     """
     sqlglot.parse_one = _parse_one_remembering
     try:
@@ -178,7 +197,7 @@ def _reader(dialect: str) -> tuple[Any, Any]:
     readers: dict[str, tuple[Any, Any]] = _readers.__dict__
     if dialect not in readers:
         reader = Dialect.get_or_raise(dialect)
-        reader.ORIGINAL_NAME_META_KEY = name_key(dialect)
+        names_kept(reader, name_key(dialect))
         reader.INDEX_OFFSET = 0  # see `as_written`
         readers[dialect] = (reader.tokenizer(), reader.parser())
     return readers[dialect]

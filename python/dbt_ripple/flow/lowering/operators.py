@@ -12,6 +12,7 @@ from dbt_ripple.flow.lowering.dependency_kinds import transformed
 from dbt_ripple.flow.lowering.parse_tree import QUANTIFIERS, is_quantified, verbatim
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import TAGS, ExpressionWalk, Rule, merkle
+from dbt_ripple.flow.sqlglot_versions import ArrayContainedBy
 
 LOGIC_TYPES: Final = (exp.And, exp.Or)
 CHAIN_TYPES: Final = frozenset({exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
@@ -30,7 +31,7 @@ _OF_BITS: Final = frozenset(
 )
 _BY_SIGN: Final = frozenset(
     {
-        *(exp.StartsWith, exp.ArrayOverlaps, exp.ArrayContainsAll, exp.ArrayContainedBy, exp.Glob),
+        *(exp.StartsWith, exp.ArrayOverlaps, exp.ArrayContainsAll, ArrayContainedBy, exp.Glob),
         *(exp.RegexpLike, exp.RegexpILike, exp.Distance, exp.Operator),
         *(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar),
     }

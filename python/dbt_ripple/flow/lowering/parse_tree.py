@@ -8,6 +8,8 @@ from typing import Any, Final
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
+from dbt_ripple.flow.sqlglot_versions import Stack
+
 GENERATOR_TYPES: Final = tuple(
     t
     for t in vars(exp).values()
@@ -18,7 +20,7 @@ GENERATOR_TYPES: Final = tuple(
             exp.Explode,
             exp.Posexplode,
             exp.Inline,
-            exp.Stack,
+            Stack,
             exp.Unnest,
             exp.ExplodingGenerateSeries,
         ),

@@ -34,6 +34,8 @@ _READ_OF_PIVOT: Final = argument_names(
 _READ_OF_PIVOT_FIELD: Final = argument_names("this expressions")
 
 
+_VALUES_FIRST: Final = frozenset({"bigquery", "fabric", "tsql"})
+"""Dialects whose UNPIVOT puts the columns of values before that of their names."""
 _VALUES_ARE_NAMES: Final = frozenset({"fabric", "tsql"})
 _NAME_ALONE: Final = argument_names("this")
 
@@ -154,7 +156,7 @@ class Pivots(ClauseHelpers):
             groups=groups,
             labels=repr(labels).encode(),
             include_nulls=bool(node.args.get("include_nulls")),
-            values_first=self.dialect == "bigquery" or bool(node.args.get("value_columns_first")),
+            values_first=self.dialect in _VALUES_FIRST,
             refs=scope.refs,
             stored=stored,
         )

@@ -38,6 +38,7 @@ from dbt_ripple.flow.lowering.parse_tree import (
     without_parens,
 )
 from dbt_ripple.flow.lowering.scope import Unsupported, one_of
+from dbt_ripple.flow.sqlglot_versions import Stack
 
 _SPARK: Final = ("spark", "databricks", "hive", "spark2")
 _UNNAMED: Final = "?column?"
@@ -167,7 +168,7 @@ class SelectLists(ClauseHelpers):
                 outs.append(plain)
                 continue
             out: Out
-            if type(_generator_of(node)) is exp.Stack:
+            if type(_generator_of(node)) is Stack:
                 for name, key, out in self.stack_columns(node):
                     aliases[key] = len(outs)
                     names.append(name)
@@ -198,7 +199,7 @@ class SelectLists(ClauseHelpers):
             for i, name in enumerate(names)
         ]
 
-    def stacked(self, node: exp.Stack, whole: LoweredExpr) -> list[LoweredExpr]:
+    def stacked(self, node: Stack, whole: LoweredExpr) -> list[LoweredExpr]:
         """STACK(n, ...) is positional: column j is made of the arguments j, j + width, ..."""
         rows = ordinal_of(node.this)
         arguments = node.expressions
@@ -295,7 +296,7 @@ class SelectLists(ClauseHelpers):
         name = function_name(node)
         if name == "json_tuple":
             return [f"c{i}" for i in range(len(node.expressions) - 1)]
-        if isinstance(node, exp.Stack):
+        if isinstance(node, Stack):
             rows = ordinal_of(node.this)
             return [f"col{i}" for i in range(-(-len(node.expressions) // rows))] if rows else None
         if isinstance(node, (exp.Explode, exp.Posexplode)) and self.dialect in _SPARK:

@@ -17,6 +17,7 @@ from dbt_ripple.flow.lowering.parse_tree import argument_names, function_name, v
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.select_list import SelectLists
 from dbt_ripple.flow.lowering.walk import merkle
+from dbt_ripple.flow.sqlglot_versions import Stack
 
 _FIND_BY_NAME: Final = ("query", "query_table")
 """DuckDB's functions that read relations, and CTEs, of which they are told by strings."""
@@ -263,7 +264,7 @@ class TableFunctions(SelectLists):
         ):
             names = None  # a map gives key and value, an array col
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
-        each = self.stacked(inner, x) if isinstance(inner, exp.Stack) else []
+        each = self.stacked(inner, x) if isinstance(inner, Stack) else []
         return Generator(x, names, keys, each)
 
     def unnest(self, node: exp.Unnest, columns: list[str]) -> Rel:
