@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -256,24 +256,31 @@ class OpenProject:
         with self._opening():
             return self._folder
 
-    def _state(self, *, tests: bool | None = None) -> OpenState:
-        """What is open; with what dbt has not compiled of it completed, `tests` too or not, unless that is None."""
+    def _state(self, *, tests: bool | None = None, others: Iterable[Artifacts] = ()) -> OpenState:
+        """What is open; with what dbt has not compiled of it completed, `tests` too or not, unless that is None.
+
+        `others` are artifacts of other states, from which it is completed first.
+        """
         target = self._target()
         with self._opening():
             if tests is not None and target.project.nodes and self.ref is None:
-                target = self._completed(tests)
+                target = self._completed(tests, others)
         state = self._states.get(id(target))
         if state is None:
             state = self._states[id(target)] = OpenState(self, target)
         return state
 
-    def _completed(self, tests: bool) -> TargetFolder:
+    def _completed(self, tests: bool, others: Iterable[Artifacts]) -> TargetFolder:
         known: dict[bool, TargetFolder] = self.__dict__.setdefault("_complete", {})
         for options in (tests, True):
             if options in known:
                 return known[options]
         known[tests] = complete(
-            self._target(), self._cache, project_dir=self.project_dir, tests=tests
+            *(self._target(), self._cache),
+            project_dir=self.project_dir,
+            options=self._dbt,
+            others=others,
+            tests=tests,
         )
         return known[tests]
 
@@ -292,7 +299,7 @@ class OpenState:
     def __init__(self, asked: OpenProject, target: TargetFolder) -> None:
         self.target = target
         self._asked = asked
-        self._analyses: dict[tuple[bool, bool], Analysis] = {}
+        self._analyses: dict[tuple[bool, bool, bool], Analysis] = {}
 
     @functools.cached_property
     def joined(self) -> JoinedProjects | None:
@@ -338,20 +345,20 @@ class OpenState:
         """The names of the projects of nodes that are of another one."""
         return self.joined.project_of if self.joined is not None else {}
 
-    def analysis(self, *, tests: bool, expressions: bool = False) -> Analysis:
-        """The analysis of `everything`."""
-        known = self._analyses.get((tests, expressions))
+    def analysis(self, *, tests: bool, expressions: bool = False, own: bool = False) -> Analysis:
+        """The analysis of `everything`; the options are those of `TargetFolder.analysis`."""
+        known = self._analyses.get((tests, expressions, own))
         if known is not None:
             return known
         if self.joined is not None:
             analysis = self.joined.united(self.joined.analyses())
         else:
-            analysis = self.target.analysis(tests=tests, expressions=expressions)
+            analysis = self.target.analysis(tests=tests, expressions=expressions, own=own)
         if self.assets is not None:
             from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 
             analysis = AssetLineage(self.assets, analysis, self._asked._cache).analysis
-        self._analyses[tests, expressions] = analysis
+        self._analyses[tests, expressions, own] = analysis
         return analysis
 
     def not_analysed_of(self, unique_ids: set[str], *, tests: bool) -> dict[str, str]:

@@ -333,16 +333,7 @@ class Project(OpenProject):
             RippleError: there is no such node or column, or artifacts are missing or of another project.
         """
         with self._asking() as notes:
-            asked = diagnose_with_changes(
-                node=name,
-                states=[Path(folder) for folder in since],
-                others=self._others,
-                assets=self._assets,
-                cache=self._cache,
-                threads=self._threads,
-                project_dir=self.project_dir,
-                target_path=self.target_path,
-            )
+            asked = diagnose_with_changes(self, name, [Path(folder) for folder in since])
             steps = {step.unique_id for step in asked.diagnosis.steps}
             return Diagnosed.of(
                 asked.diagnosis,

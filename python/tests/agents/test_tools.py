@@ -118,7 +118,7 @@ def test_a_cursor_of_another_answer_is_refused(cursor: str) -> None:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Tools:
-    """10,000 models: a wide one that all others read, each with a test; one of them in six columns."""
+    """10,000 models: a wide one that all others read, and one that adds up 2,000 of these; some with a test."""
     wide = ", ".join(f"amount + {i} as column_number_{i:03}" for i in range(80))
     nodes = [
         orders(),
@@ -130,7 +130,15 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Tools:
                 "model.p.wide",
                 description="A reader. " * 20,
             )
-            for i in range(9_999)
+            for i in range(9_998)
+        ),
+        node(
+            "model.p.adds_up",
+            " union all ".join(
+                f"select column_number_000 as total from s.reader_of_the_wide_model_{i:05}"
+                for i in range(2_000)
+            ),
+            *(f"model.p.reader_of_the_wide_model_{i:05}" for i in range(2_000)),
         ),
         *(
             check(
@@ -155,6 +163,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
     ("trace", {"name": "wide", "direction": "both", "format": "mermaid"}),
     ("trace", {"name": "wide.column_number_002", "format": "dot"}),
     ("impact", {"name": "wide", "drop": ["column_number_000"]}),
+    ("diagnose", {"name": "adds_up.total"}),
 ]
 
 
