@@ -39,6 +39,14 @@ def test_the_contract_is_the_snapshot() -> None:
     assert len(TOOLS) <= 10
 
 
+def test_the_list_of_tools_is_short() -> None:
+    """Every agent reads it in each session."""
+    from dbt_ripple.mcp.server import tool
+
+    listed = [tool(name).model_dump_json(by_alias=True, exclude_none=True) for name in TOOLS]
+    assert sum(map(len, listed)) < 20_000
+
+
 def test_the_same_word_means_the_same() -> None:
     meanings: dict[str, set[str]] = {}
     from dbt_ripple.mcp.server import tool
