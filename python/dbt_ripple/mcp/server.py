@@ -192,8 +192,9 @@ def tool(name: str) -> types.Tool:
         annotations=types.ToolAnnotations(
             read_only_hint=not writes,
             open_world_hint=False,
-            # Of a tool that reads these say nothing.
-            **({"destructive_hint": False, "idempotent_hint": True} if writes else {}),
+            # Of a tool that only reads these say nothing.
+            destructive_hint=False if writes else None,
+            idempotent_hint=True if writes else None,
         ),
     )
 

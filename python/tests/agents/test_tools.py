@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from hand_made import check, node, orders, project
+from served_collector import event
 from tool_scripts import tool as script
 
 from dbt_ripple.artifacts import Project as Artifacts
@@ -22,9 +23,9 @@ pytest.importorskip("mcp")
 
 
 def tools_over(artifacts: Artifacts, folder: Path) -> Tools:
-    asked = Project(folder)
+    asked = Project(folder).refreshed()
     asked._folder = TargetFolder.of(artifacts)
-    return Tools(lambda: asked, folder)
+    return Tools(asked)
 
 
 def characters(answer: dict[str, Any]) -> int:
@@ -238,9 +239,7 @@ def test_what_cannot_be_analysed_is_named(tmp_path: Path) -> None:
 @pytest.fixture
 def empty(tmp_path: Path) -> Tools:
     """Of a folder without anything, which may be written to."""
-    return Tools(
-        lambda: Project.load(tmp_path, cache=False, now=False), tmp_path, allow_writes=True
-    )
+    return Tools(Project.load(tmp_path, cache=False, now=False), allow_writes=True)
 
 
 FLOW = {
@@ -271,6 +270,31 @@ def test_flows_and_pipelines_are_written_with_their_labels(empty: Tools, tmp_pat
     ]
     again = empty.call("register", {"pipelines": [PIPELINE]})
     assert set(again["data"]["changed"].values()) == {"shown again"}
+
+
+def test_what_others_write_is_read_anew(tmp_path: Path) -> None:
+    """Of files that options name, too, and of events."""
+    named, events = tmp_path / "more.yml", tmp_path / "events"
+    named.write_text("assets: [{id: table:orders}]\n")
+    events.mkdir()
+    (events / "lock").touch()  # of a collector that has no event yet
+    tools = Tools(
+        Project.load(tmp_path, assets=[named], events=[events], cache=False, now=False),
+        allow_writes=True,
+    )
+    assert tools.call("search", {"text": "orders"})["data"]["searched"] == 1
+    named.write_text("assets: [{id: table:orders}, {id: table:items, reads: [table:orders]}]\n")
+    assert tools.call("trace", {"name": "orders"})["data"]["nodes"][1]["name"] == "items"
+    # What they declare can be read by what is registered.
+    tools.call("register", {"flows": [{"source": "table:items", "target": "model:churn"}]})
+    assert "churn" not in named.read_text()
+    assert "id: table:items" not in (tmp_path / "ripple_assets.yml").read_text()
+    with pytest.raises(RippleError, match=r"more\.yml:1"):
+        tools.call("register", {"flows": [{"source": "table:raw", "target": "table:items"}]})
+    (events / "events-00000001.ndjson").write_text(json.dumps(event(1)) + "\n")
+    assert tools.call("search", {"text": "job.1"})["data"]["hits"]
+    below = tools.call("trace", {"name": "orders"})["data"]["nodes"]
+    assert {one["name"] for one in below} >= {"items", "churn", "job.1"}
 
 
 def test_a_dry_run_writes_nothing(empty: Tools, tmp_path: Path) -> None:
