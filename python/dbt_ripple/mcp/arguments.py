@@ -57,6 +57,12 @@ class Trace(Arguments, kw_only=True):
         Annotated[int, Meta(ge=0)] | None, Meta(description="Number of steps; null for all.")
     ] = None
     tests: Annotated[bool, Meta(description="Whether tests and hooks are there, too.")] = False
+    select: Annotated[
+        list[str],
+        Meta(
+            description="Only ways to what dbt selects by these: resource_type:exposure, tag:kpi."
+        ),
+    ] = []
     format: Annotated[
         Literal["json", "mermaid", "dot", "openlineage"],
         Meta(

@@ -143,7 +143,7 @@ class _Handlers:
                     self._tools.call, "node", {"name": unquote(uri[len(prefix) :])}
                 )
                 if kind == _MARKDOWN:
-                    return "\n".join(_docs(answer["data"])), kind
+                    return "\n".join(_docs(answer)), kind
                 return msgspec.json.encode(answer).decode(), kind
         name = unquote(uri.removeprefix(SCHEMA.removesuffix("{name}")))
         if name != uri and name in OF_TOOL:
@@ -211,7 +211,8 @@ def input_schema(type_: type[msgspec.Struct]) -> dict[str, Any]:
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-def _docs(card: Mapping[str, Any]) -> Iterator[str]:
+def _docs(answer: Mapping[str, Any]) -> Iterator[str]:
+    card = answer["data"]
     yield f"# {card['name']}"
     yield ""
     yield card["description"] or "Nobody has described it."
@@ -219,6 +220,10 @@ def _docs(card: Mapping[str, Any]) -> Iterator[str]:
         if column["description"]:
             yield ""
             yield f"* `{column['name']}`: {column['description']}"
+    if (truncated := answer["truncated"]) or answer["notes"]:
+        yield ""
+        more = f"{truncated['shown']} of {truncated['total']} entries" if truncated else ""
+        yield f"Not all of it is here ({'; '.join(filter(None, [more, *answer['notes']]))}): the tool `node` has more."
 
 
 def _text(text: str) -> types.TextContent:

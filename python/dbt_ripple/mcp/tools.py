@@ -210,14 +210,21 @@ class Tools:
         """What is upstream or downstream."""
         project = self.project
         traced = project.trace(
-            given.name, direction=given.direction, depth=given.depth, tests=given.tests
+            given.name,
+            direction=given.direction,
+            depth=given.depth,
+            tests=given.tests,
+            select=given.select,
         )
         nodes = {one.unique_id for one in traced}
         name = traced.view.label(traced.view.trace.root).name
         where = {"both": "around"}.get(given.direction, f"{given.direction} of")
         if not nodes:
             left_out = "" if given.tests or given.direction == "upstream" else ", tests aside"
-            verdict = f"Nothing is {where} {name}{left_out}: the whole project was looked at."
+            wanted = f" that {' '.join(given.select)} selects" if given.select else ""
+            verdict = (
+                f"Nothing{wanted} is {where} {name}{left_out}: the whole project was looked at."
+            )
         elif traced.column is None:
             verdict = (
                 f"{count(len(nodes), 'node')} {'is' if len(nodes) == 1 else 'are'} {where} {name}."
@@ -227,6 +234,8 @@ class Tools:
                 f"{count(len(traced), 'column')} of {count(len(nodes), 'node')} are {where} {name}."
             )
         notes = [*traced.notes]
+        if given.select and nodes:
+            notes.append(f"only ways to what {' '.join(given.select)} selects are here")
         if traced.not_analysed:
             notes.append("what could not be analysed may depend on more, and more on it")
         if given.format == "json":
