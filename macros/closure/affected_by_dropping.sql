@@ -4,7 +4,8 @@
 -#}
 {% macro affected_by_dropping(nodes, column) %}
     {%- set rows = [] -%}
-    {%- if nodes -%}
+    {#- Nothing is found while dbt parses; but it has to see what is read. -#}
+    {%- if nodes is not none -%}
         {%- set starts = dbt_ripple.starts_of_walk(nodes, column) -%}
         {%- set around = {} -%}
         {%- do around.update(starts) -%}
@@ -77,7 +78,7 @@
         inner join {{ all_nodes }} as n on c.snapshot_id = n.snapshot_id and c.descendant_id = n.unique_id
         where c.depth = 1
     {% endset -%}
-    {%- for row in run_query(query).rows -%}
+    {%- for row in (run_query(query).rows if asked else []) -%}
         {%- do readers.setdefault((row[0], row[1]), []).append((row[0], row[2])) -%}
         {%- do kinds.update({(row[0], row[2]): [row[3], row[4]]}) -%}
     {%- endfor -%}
@@ -120,6 +121,7 @@
 
 {#- Of some nodes, those of which no edge says a column on this side. -#}
 {% macro without_columns(nodes, side) %}
+    {%- set column_edges = source('ripple_raw', 'column_edges') -%}
     {%- set undeclared, asked = {}, [] -%}
     {%- for node in nodes -%}
         {%- do undeclared.update({node: true}) -%}
@@ -127,7 +129,7 @@
     {%- endfor -%}
     {%- if asked -%}
         {%- set query -%}
-            select distinct snapshot_id, child_id from {{ source('ripple_raw', 'column_edges') }}
+            select distinct snapshot_id, child_id from {{ column_edges }}
             where {{ dbt_ripple.is_among_nodes(asked, 'snapshot_id', 'child_id') }} and {{ side }} != '*rows*'
         {%- endset -%}
         {%- for row in run_query(query).rows -%}{%- do undeclared.pop((row[0], row[1]), none) -%}{%- endfor -%}
