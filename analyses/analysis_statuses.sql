@@ -1,3 +1,4 @@
+{%- set loads = loads_shown() %}
 -- How well the project could be analysed: what share of each kind of node was analysed, and a reason where not.
 -- A leaf has no query to follow.
 with columns as (
@@ -5,7 +6,8 @@ with columns as (
         snapshot_id,
         unique_id,
         count(*) as columns
-    from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
+    from {{ source('ripple_raw', 'columns') }}
+    where snapshot_id in ({{ loads }})
     group by snapshot_id, unique_id
 )
 
@@ -24,6 +26,8 @@ left join columns
     on
         nodes.snapshot_id = columns.snapshot_id
         and nodes.unique_id = columns.unique_id
-where nodes.resource_type not in ('test', 'unit_test')
+where
+    nodes.resource_type not in ('test', 'unit_test')
+    and nodes.snapshot_id in ({{ loads }})
 group by nodes.project_name, nodes.resource_type, nodes.analysis_status
 order by nodes.project_name, nodes.resource_type, nodes.analysis_status

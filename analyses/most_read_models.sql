@@ -1,76 +1,90 @@
+{%- set loads = loads_shown() %}
 -- The models most others rest on: where a mistake costs most, and where tests and an owner pay first.
-with readers as (
+with nodes as (
+    select * from {{ source('ripple_raw', 'nodes') }}
+    where snapshot_id in ({{ loads }})
+),
+
+facts as (
     select
         edges.snapshot_id,
         edges.parent_id as unique_id,
-        count(case when children.resource_type not in ('test', 'unit_test') then 1 end) as direct_readers,
-        count(case when children.resource_type in ('test', 'unit_test') then 1 end) as tests
-    from {{ ref('dbt_ripple', 'ripple_fct_edges') }} as edges
-    inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as children
+        case when children.resource_type in ('test', 'unit_test') then 'test' else 'reader' end as fact,
+        cast(null as {{ type_of('string') }}) as column_name
+    from {{ source('ripple_raw', 'edges') }} as edges
+    inner join nodes as children
         on
             edges.snapshot_id = children.snapshot_id
             and edges.child_id = children.unique_id
-    group by edges.snapshot_id, edges.parent_id
-),
+    where edges.snapshot_id in ({{ loads }})
 
-reach as (
+    union all
+
     select
         snapshot_id,
         ancestor_id as unique_id,
-        count(*) as all_readers
-    from {{ ref('dbt_ripple', 'ripple_fct_node_closure') }}
-    where depth > 0
-    group by snapshot_id, ancestor_id
-),
+        'below' as fact,
+        cast(null as {{ type_of('string') }}) as column_name
+    from {{ source('ripple_raw', 'node_closure') }}
+    where
+        depth > 0
+        and snapshot_id in ({{ loads }})
 
-column_reads as (
+    union all
+
     select
         snapshot_id,
         parent_id as unique_id,
-        count(distinct parent_column) as columns_read
-    from {{ ref('dbt_ripple', 'ripple_fct_column_edges') }}
-    where parent_column != '*rows*'
-    group by snapshot_id, parent_id
-),
+        'read' as fact,
+        parent_column as column_name
+    from {{ source('ripple_raw', 'column_edges') }}
+    where
+        parent_column != '*rows*'
+        and snapshot_id in ({{ loads }})
 
-columns as (
+    union all
+
     select
         snapshot_id,
         unique_id,
-        count(*) as columns
-    from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
+        'column' as fact,
+        cast(null as {{ type_of('string') }}) as column_name
+    from {{ source('ripple_raw', 'columns') }}
+    where snapshot_id in ({{ loads }})
+),
+
+-- All of it counted at once.
+counted as (
+    select
+        snapshot_id,
+        unique_id,
+        count(case when fact = 'reader' then 1 end) as direct_readers,
+        count(case when fact = 'test' then 1 end) as tests,
+        count(case when fact = 'below' then 1 end) as all_readers,
+        count(distinct column_name) as columns_read,
+        count(case when fact = 'column' then 1 end) as columns
+    from facts
     group by snapshot_id, unique_id
 )
 
 select
     nodes.name,
     nodes.asset_type,
-    readers.direct_readers,
-    readers.tests,
-    reach.all_readers,
-    coalesce(column_reads.columns_read, 0) as columns_read,
-    coalesce(columns.columns, 0) as columns,
+    counted.direct_readers,
+    counted.tests,
+    counted.all_readers,
+    counted.columns_read,
+    counted.columns,
     nodes.owner,
     nodes.unique_id
-from {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
-inner join readers
+from nodes
+inner join counted
     on
-        nodes.snapshot_id = readers.snapshot_id
-        and nodes.unique_id = readers.unique_id
-inner join reach
-    on
-        nodes.snapshot_id = reach.snapshot_id
-        and nodes.unique_id = reach.unique_id
-left join column_reads
-    on
-        nodes.snapshot_id = column_reads.snapshot_id
-        and nodes.unique_id = column_reads.unique_id
-left join columns
-    on
-        nodes.snapshot_id = columns.snapshot_id
-        and nodes.unique_id = columns.unique_id
+        nodes.snapshot_id = counted.snapshot_id
+        and nodes.unique_id = counted.unique_id
 where
     nodes.resource_type in ('model', 'snapshot')
     and nodes.package_name != 'dbt_ripple'
-order by reach.all_readers desc, readers.direct_readers desc, nodes.name asc
+    and counted.all_readers > 0
+order by counted.all_readers desc, counted.direct_readers desc, nodes.name asc
 limit 10

@@ -1,5 +1,5 @@
-{% macro column_edges_below(certain=false) %}
-{{- dbt_ripple.column_edges_in_direction(none, 'parent', 'child', certain) }}
+{% macro column_edges_below() %}
+{{- dbt_ripple.column_edges_in_direction(none, 'parent', 'child') }}
 {% endmacro %}
 
 
@@ -10,7 +10,7 @@
 
 
 {#- `nodes` is a query for the nodes that an edge may begin in; none for all. -#}
-{% macro column_edges_in_direction(nodes, near, far, certain=false) %}
+{% macro column_edges_in_direction(nodes, near, far) %}
 select
     column_edges.snapshot_id,
     column_edges.{{ near }}_id as parent_id,
@@ -31,16 +31,6 @@ inner join (
         column_edges.snapshot_id = within.snapshot_id
         and column_edges.{{ near }}_id = within.unique_id
 {%- endif %}
-{%- if certain %}
-inner join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as readers
-    on
-        column_edges.snapshot_id = readers.snapshot_id
-        and column_edges.child_id = readers.unique_id
-        and readers.analysis_status != 'opaque'
-where
-    column_edges.parent_column != '*rows*'
-    and column_edges.child_column != '*rows*'
-{%- endif %}
 group by
     column_edges.snapshot_id,
     column_edges.parent_id,
@@ -58,8 +48,5 @@ select
     {{ far }}_column as child_column,
     1 as is_value
 from {{ ref('dbt_ripple', 'ripple_fct_cross_project_edges') }}
-{%- if certain %}
-where parent_column != '*rows*'
-{%- endif %}
 {%- endif %}
 {% endmacro %}

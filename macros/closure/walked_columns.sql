@@ -3,22 +3,30 @@
     one query for each project on the way, and the answer is a list of rows. A walk in SQL reads and plans the edges of all
     that is loaded, which takes Spark many times as long.
 -#}
-{% macro walked_columns(node, column, direction, max_depth=none, rows=false, certain=false) %}
+{% macro walked_columns(node, column, direction, max_depth=none, rows=false) %}
     {%- set nodes = dbt_ripple.asked_nodes(node) if node is string else node -%}
+    {%- set starts = dbt_ripple.starts_of_walk(nodes, column, rows) -%}
+    {%- do return(dbt_ripple.vertices_as_rows(dbt_ripple.walk(starts, direction, max_depth))) -%}
+{% endmacro %}
+
+
+{#- The vertices of `start_columns`, as `walk` takes them. -#}
+{% macro starts_of_walk(nodes, column, rows=false) %}
     {%- set starts = {} -%}
     {%- for vertex in dbt_ripple.start_columns(nodes, column, rows) -%}{%- do starts.update({vertex: [1, 0]}) -%}{%- endfor -%}
-    {%- do return(dbt_ripple.vertices_as_rows(dbt_ripple.walk(starts, direction, max_depth, certain))) -%}
+    {%- do return(starts) -%}
 {% endmacro %}
 
 
 {#-
     What is reached from vertices, these included: {(load, unique_id, column): [whether the value is passed on, how many
-    steps]}. Steps are counted from what the starts say, and at most `max_depth` are made.
+    steps]}. Steps are counted from what the starts say, and at most `max_depth` are made. `edges` are those of
+    `edges_around`, where they are at hand.
 -#}
-{% macro walk(starts, direction, max_depth=none, certain=false) %}
+{% macro walk(starts, direction, max_depth=none, edges=none) %}
     {%- set reached = {} -%}
     {%- do reached.update(starts) -%}
-    {%- set edges = dbt_ripple.edges_around(starts, direction, certain) -%}
+    {%- set edges = dbt_ripple.edges_around(starts, direction) if edges is none else edges -%}
     {%- set way = namespace(frontier=starts.keys() | list) -%}
     {%- for _ in range((max_depth if max_depth is not none else var('ripple_max_depth', 12)) | int) if way.frontier -%}
         {%- set found = {} -%}
@@ -89,14 +97,13 @@
 
 {#-
     The edges that begin in these nodes or beyond them, in other projects, too: {(load, unique_id, column): [(what stands
-    there, whether it is the value that is passed on)]}. With `certain`, only edges between columns, and none into an
-    opaque node.
+    there, whether it is the value that is passed on)]}.
 -#}
-{% macro edges_around(starts, direction, certain) %}
+{% macro edges_around(starts, direction) %}
     {%- set near, far = ('parent', 'child') if direction == 'downstream' else ('child', 'parent') -%}
     {%- set from_, to = ('ancestor_id', 'descendant_id') if direction == 'downstream' else ('descendant_id', 'ancestor_id') -%}
     {%- set column_edges, closure = source('ripple_raw', 'column_edges'), source('ripple_raw', 'node_closure') -%}
-    {%- set nodes, crossings = source('ripple_raw', 'nodes'), ref('dbt_ripple', 'ripple_fct_cross_project_edges') -%}
+    {%- set crossings = ref('dbt_ripple', 'ripple_fct_cross_project_edges') -%}
     {%- set edges = {} -%}
     {%- set done = {} -%}
     {%- set way = namespace(nodes={}) -%}
@@ -118,14 +125,7 @@
                 max(case when e.type = 'DIRECT' then 1 else 0 end)
             from {{ column_edges }} as e
             inner join {{ within }} on e.snapshot_id = within.snapshot_id and e.{{ near }}_id = within.unique_id
-            {% if certain -%}
-            inner join {{ nodes }} as readers
-                on
-                    e.snapshot_id = readers.snapshot_id and e.child_id = readers.unique_id
-                    and readers.analysis_status != 'opaque'
-            {% endif -%}
             where e.snapshot_id in ({{ dbt_ripple.text_literals(asked | map(attribute='snapshot_id') | unique | list) }})
-            {% if certain %} and e.parent_column != '*rows*' and e.child_column != '*rows*'{% endif %}
             group by e.snapshot_id, e.{{ near }}_id, e.{{ near }}_column, e.{{ far }}_id, e.{{ far }}_column
         {% endset -%}
         {%- for row in run_query(query).rows -%}
@@ -140,7 +140,6 @@
                 from {{ crossings }} as c
                 inner join {{ within }}
                     on c.{{ near }}_snapshot_id = within.snapshot_id and c.{{ near }}_id = within.unique_id
-                {% if certain %}where c.parent_column != '*rows*'{% endif %}
             {% endset -%}
             {%- for row in run_query(query).rows -%}
                 {%- do edges.setdefault((row[0], row[1], row[2]), []).append([(row[3], row[4], row[5]), 1]) -%}

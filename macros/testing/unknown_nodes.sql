@@ -1,3 +1,4 @@
+{#- In a query that has the nodes as a CTE. -#}
 {% macro unknown_nodes(named) %}
 select
     named.check_name,
@@ -12,7 +13,7 @@ from (
     {{ 'union all' if not loop.last }}
     {%- endfor %}
 ) as named
-left join {{ ref('dbt_ripple', 'ripple_dim_nodes') }} as nodes
+left join nodes
     on
         named.snapshot_id = nodes.snapshot_id
         and named.unique_id = nodes.unique_id

@@ -2,46 +2,52 @@
 {% if is_idle() %}
 {{ nothing() }}
 {% else %}
--- One query of many checks: of each, what breaks it, by its name.
+{%- set loads = loads_shown() %}
+-- One query of many checks: of each, what breaks it, by its name. Views are read past, by the loads that they show.
 with nodes as (
-    select * from {{ ref('dbt_ripple', 'ripple_dim_nodes') }}
+    select * from {{ as_shown('ripple_dim_nodes', 'nodes', loads) }}
 ),
 
 columns as (
-    select * from {{ ref('dbt_ripple', 'ripple_dim_columns') }}
+    select * from {{ as_shown('ripple_dim_columns', 'columns', loads) }}
 ),
 
 edges as (
-    select * from {{ ref('dbt_ripple', 'ripple_fct_edges') }}
+    select * from {{ as_shown('ripple_fct_edges', 'edges', loads) }}
 ),
 
--- As they are loaded: the model adds an expression to each, a join that costs as much as a check.
 column_edges as (
-    select column_edges.*
-    from {{ source('ripple_raw', 'column_edges') }} as column_edges
-    inner join {{ ref('dbt_ripple', 'ripple_dim_snapshots') }} as snapshots
-        on
-            column_edges.snapshot_id = snapshots.snapshot_id
-            and snapshots.is_latest
+    select * from {{ as_shown('ripple_fct_column_edges', 'column_edges', loads) }}
 ),
 
 closure as (
-    select * from {{ ref('dbt_ripple', 'ripple_fct_node_closure') }}
+    select * from {{ as_shown('ripple_fct_node_closure', 'node_closure', loads) }}
 ),
 
 -- What comes from another project is known there.
-own_pii_columns as (  -- noqa: ST03
+pii_columns as (
     select * from {{ ref('dbt_ripple', 'ripple_pii_columns') }}
+),
+
+own_pii_columns as (  -- noqa: ST03
+    select * from pii_columns
     where source_project = project_name
 ),
 
 test_columns as (
-    select test_columns.*
-    from {{ source('ripple_raw', 'test_columns') }} as test_columns
-    inner join {{ ref('dbt_ripple', 'ripple_dim_snapshots') }} as snapshots
-        on
-            test_columns.snapshot_id = snapshots.snapshot_id
-            and snapshots.is_latest
+    select * from {{ source('ripple_raw', 'test_columns') }}
+    where snapshot_id in ({{ loads }})
+),
+
+-- ripple_impacted_tests lists one twice, if one of the loads that it compares does.
+tests_compared as (  -- noqa: ST03
+    select
+        snapshot_id,
+        unique_id
+    from {{ source('ripple_raw', 'nodes') }}
+    where
+        resource_type = 'test'
+        and snapshot_id in ({{ loads_shown(2) }})
 ),
 
 -- What else is wrong with a row, seen by itself.
@@ -53,17 +59,6 @@ rows_of_snapshots as (
     where
         project_name is null
         or loaded_at is null
-),
-
-rows_of_status as (
-    select
-        'lineage_status_is_known' as check_name,
-        {{ in_words(['status', 'message']) }} as found
-    from {{ ref('dbt_ripple', 'ripple_lineage_status') }}
-    where
-        status is null
-        or status not in ('empty', 'stale', 'behind', 'loaded')
-        or message is null
 ),
 
 -- Nodes without a name, or of which it is not said what they are; and those whose analysis ended in a way nobody knows,
@@ -100,38 +95,6 @@ rows_of_column_edges as (
         or subtype is null
 ),
 
--- Column edges whose end is neither the row set nor a column of its node.
-ends as (
-    select
-        snapshot_id,
-        parent_id as unique_id,
-        parent_column as column_name
-    from column_edges
-
-    union all
-
-    select
-        snapshot_id,
-        child_id as unique_id,
-        child_column as column_name
-    from column_edges
-),
-
-unknown_columns as (
-    select
-        'fct_column_edges_known_columns' as check_name,
-        {{ in_words(['ends.snapshot_id', 'ends.unique_id', 'ends.column_name']) }} as found
-    from ends
-    left join columns
-        on
-            ends.snapshot_id = columns.snapshot_id
-            and ends.unique_id = columns.unique_id
-            and ends.column_name = columns.column_name
-    where
-        ends.column_name != '*rows*'
-        and columns.unique_id is null
-),
-
 -- Pairs that should be in the closure: nodes with themselves, and edges; not those of tests, below which nothing lies.
 pairs_to_hold as (
     select
@@ -157,66 +120,138 @@ pairs_to_hold as (
     where nodes.resource_type not in ('test', 'unit_test')
 ),
 
-pairs_held as (
-    select * from closure
+pairs as (
+    select
+        *,
+        1 as is_needed,
+        0 as is_there
+    from pairs_to_hold
+
+    union all
+
+    select
+        snapshot_id,
+        ancestor_id,
+        descendant_id,
+        depth,
+        0 as is_needed,
+        1 as is_there
+    from closure
     where depth in (0, 1)
 ),
 
--- They are the pairs of these depths, no more and no fewer.
-other_pairs as (
+-- Ends of column edges, and the columns that there are.
+ends as (
     select
-        case
-            when coalesce(pairs_to_hold.depth, pairs_held.depth) = 0 then 'fct_node_closure_holds_itself'
-            else 'fct_node_closure_holds_edges'
-        end as check_name,
-        {{ in_words([
-            'coalesce(pairs_to_hold.snapshot_id, pairs_held.snapshot_id)',
-            'coalesce(pairs_to_hold.ancestor_id, pairs_held.ancestor_id)',
-            'coalesce(pairs_to_hold.descendant_id, pairs_held.descendant_id)',
-        ]) }} as found
-    from pairs_to_hold
-    full outer join pairs_held
-        on
-            pairs_to_hold.snapshot_id = pairs_held.snapshot_id
-            and pairs_to_hold.ancestor_id = pairs_held.ancestor_id
-            and pairs_to_hold.descendant_id = pairs_held.descendant_id
-            and pairs_to_hold.depth = pairs_held.depth
-    where
-        pairs_to_hold.ancestor_id is null
-        or pairs_held.ancestor_id is null
+        snapshot_id,
+        parent_id as unique_id,
+        parent_column as column_name,
+        1 as is_needed,
+        0 as is_there
+    from column_edges
+    where parent_column != '*rows*'
+
+    union all
+
+    select
+        snapshot_id,
+        child_id as unique_id,
+        child_column as column_name,
+        1 as is_needed,
+        0 as is_there
+    from column_edges
+    where child_column != '*rows*'
+
+    union all
+
+    select
+        snapshot_id,
+        unique_id,
+        column_name,
+        0 as is_needed,
+        1 as is_there
+    from columns
 ),
 
--- Two nodes that reach each other: dbt allows no cycle, so the loaded lineage may have none.
-cycles as (
+-- All that is grouped is grouped at once: what a query costs here is its steps.
+claims as (
+    -- Each key is there once, and whole.
+    select
+        check_name,
+        found,
+        'once' as rule,
+        lacks_a_part as is_needed,
+        1 as is_there
+    from (
+        {{ rows_of_keys({
+            'dim_snapshots_key': (ref('dbt_ripple', 'ripple_dim_snapshots'), ['snapshot_id']),
+            'dim_nodes_key': ('nodes', ['snapshot_id', 'unique_id']),
+            'dim_columns_key': ('columns', ['snapshot_id', 'unique_id', 'column_name']),
+            'fct_edges_key': ('edges', ['snapshot_id', 'parent_id', 'child_id']),
+            'fct_column_edges_key': ('column_edges', [
+                'snapshot_id', 'parent_id', 'parent_column', 'child_id', 'child_column', 'type', 'subtype', 'masking'
+            ]),
+            'fct_node_closure_key': ('closure', ['snapshot_id', 'ancestor_id', 'descendant_id']),
+            'fct_cross_project_edges_key': (
+                ref('dbt_ripple', 'ripple_fct_cross_project_edges'),
+                ['parent_snapshot_id', 'parent_id', 'parent_column', 'child_snapshot_id', 'child_id', 'child_column']
+            ),
+            'pii_columns_key': ('pii_columns', ['snapshot_id', 'unique_id', 'column_name']),
+            'test_columns_key': ('test_columns', ['snapshot_id', 'test_id', 'unique_id', 'column_name']),
+            'impacted_tests_key': ('tests_compared', ['snapshot_id', 'unique_id']),
+        }) | indent(8) }}
+    ) as keys
+
+    union all
+
+    -- The closure holds these pairs of these depths, no more and no fewer.
+    select
+        case when depth = 0 then 'fct_node_closure_holds_itself' else 'fct_node_closure_holds_edges' end as check_name,
+        {{ in_words(['snapshot_id', 'ancestor_id', 'descendant_id']) }} as found,
+        'both' as rule,
+        is_needed,
+        is_there
+    from pairs
+
+    union all
+
+    -- The end of a column edge is the row set, or a column of its node.
+    select
+        'fct_column_edges_known_columns' as check_name,
+        {{ in_words(['snapshot_id', 'unique_id', 'column_name']) }} as found,
+        'there' as rule,
+        is_needed,
+        is_there
+    from ends
+
+    union all
+
+    -- Two nodes that reach each other: dbt allows no cycle, so the loaded lineage may have none.
     select
         'lineage_is_acyclic' as check_name,
-        {{ in_words(['there.snapshot_id', 'there.ancestor_id', 'there.descendant_id']) }} as found
-    from closure as there
-    inner join closure as back
-        on
-            there.snapshot_id = back.snapshot_id
-            and there.ancestor_id = back.descendant_id
-            and there.descendant_id = back.ancestor_id
-    where there.ancestor_id < there.descendant_id
+        {{ in_words([
+            'snapshot_id', 'least(ancestor_id, descendant_id)', 'greatest(ancestor_id, descendant_id)'
+        ]) }} as found,
+        'not both' as rule,
+        case when ancestor_id < descendant_id then 1 else 0 end as is_needed,
+        case when ancestor_id > descendant_id then 1 else 0 end as is_there
+    from closure
+    where ancestor_id != descendant_id
 ),
 
-repeated as (
-    {{ bad_keys({
-        'dim_snapshots_key': (ref('dbt_ripple', 'ripple_dim_snapshots'), ['snapshot_id']),
-        'dim_nodes_key': ('nodes', ['snapshot_id', 'unique_id']),
-        'dim_columns_key': ('columns', ['snapshot_id', 'unique_id', 'column_name']),
-        'fct_edges_key': ('edges', ['snapshot_id', 'parent_id', 'child_id']),
-        'fct_column_edges_key': (ref('dbt_ripple', 'ripple_fct_column_edges'), [
-            'snapshot_id', 'parent_id', 'parent_column', 'child_id', 'child_column', 'type', 'subtype', 'masking'
-        ]),
-        'fct_node_closure_key': ('closure', ['snapshot_id', 'ancestor_id', 'descendant_id']),
-        'fct_cross_project_edges_key': (
-            ref('dbt_ripple', 'ripple_fct_cross_project_edges'),
-            ['parent_snapshot_id', 'parent_id', 'parent_column', 'child_snapshot_id', 'child_id', 'child_column']
-        ),
-        'pii_columns_key': (ref('dbt_ripple', 'ripple_pii_columns'), ['snapshot_id', 'unique_id', 'column_name']),
-        'test_columns_key': ('test_columns', ['snapshot_id', 'test_id', 'unique_id', 'column_name']),
-    }) | indent(4) }}
+broken_claims as (
+    select
+        check_name,
+        found
+    from claims
+    group by check_name, found, rule
+    having
+        case rule
+            when 'once' then count(*) > 1 or max(is_needed) = 1
+            when 'both' then max(is_needed) = 0 or max(is_there) = 0
+            when 'there' then max(is_needed) = 1 and max(is_there) = 0
+            else max(is_needed) = 1 and max(is_there) = 1
+        end
 ),
 
 unlisted_nodes as (
@@ -232,10 +267,7 @@ unlisted_nodes as (
         'test_columns_known_nodes': ('test_columns', 'unique_id'),
     }) | indent(4) }}
 )
-{% for check in [
-    'rows_of_snapshots', 'rows_of_status', 'rows_of_nodes', 'rows_of_column_edges', 'unknown_columns', 'other_pairs',
-    'cycles', 'repeated', 'unlisted_nodes'
-] %}
+{% for check in ['rows_of_snapshots', 'rows_of_nodes', 'rows_of_column_edges', 'broken_claims', 'unlisted_nodes'] %}
 select * from {{ check }}
 {{ 'union all' if not loop.last }}
 {%- endfor %}

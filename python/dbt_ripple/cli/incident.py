@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,10 +28,10 @@ from dbt_ripple.rendering.durations import timedelta_of
 from dbt_ripple.rendering.output import answer, as_document, as_json, warn
 from dbt_ripple.secrets import scrub, scrub_value
 from dbt_ripple.session.assets import AssetOptions
-from dbt_ripple.session.diagnosis_with_changes import DiagnosisWithChanges, diagnose_with_changes
+from dbt_ripple.session.diagnosis_with_changes import diagnose_with_changes
+from dbt_ripple.session.incidents import body_of, incident_of
 
 if TYPE_CHECKING:
-    from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.governance.incident_document import Incident
 
 SERVICES: Final = ("slack", "pagerduty", "webhook")
@@ -129,20 +128,21 @@ def incident(
     No value of a row is printed or sent. With --send, exit code 0 means that the service took it, 2 that
     it did not.
     """
+    from dbt_ripple.session.project import Project
+
     to = destination(service) if service else None
     options = DbtOptions.taken(dbt_arguments)
     with open_cache(cache_dir, no_cache) as cache:
-        asked = diagnose_with_changes(
-            node=node,
-            states=states,
-            others=others,
+        project = Project(
+            *(project_dir, target_path),
             assets=assets,
+            others=others,
             cache=cache,
             threads=threads,
-            project_dir=project_dir,
-            target_path=target_path,
-            options=options,
+            dbt=options,
+            aloud=True,
         )
+        asked = diagnose_with_changes(project, node, states)
         from_tables = None
         if tables or tables_project is not None:
             from dbt_ripple.dbt_runner.incident_tables import ask_tables
@@ -158,13 +158,11 @@ def incident(
                 since=since,
                 opened_at=last.completed_at if last is not None else None,
             )
-        document = _document(asked, since, project_dir, from_tables, messages=messages)
-    look = f"dbt-ripple incident {node} --format json"
+        document = incident_of(asked, since, project_dir, from_tables, messages=messages)
     if html is not None:
         _write_page(document, html)
     if to is not None:
-        key = to.key
-        body = _body(scrub_value(document), to.service, asked.own, look, key)
+        body = body_of(scrub_value(document), to.service, asked.own, node, to.key)
         status = send(to, "\n".join(as_json(body)).encode())
         warn(f"sent to {to.service} (status {status})")
     if style == "text":
@@ -174,82 +172,7 @@ def incident(
     elif style == "json":
         answer(as_document(document))
     else:
-        answer(as_json(_body(document, style, asked.own, look)))
-
-
-def _document(
-    asked: DiagnosisWithChanges,
-    since: timedelta,
-    project_dir: Path,
-    tables: Any = None,
-    *,
-    messages: bool = False,
-) -> Incident:
-    from dbt_ripple.governance.incident import incident as put_together
-    from dbt_ripple.rendering.selection import dbt_words
-
-    return put_together(
-        asked.project,
-        asked.analysis,
-        asked.root,
-        asked.diagnosis,
-        lambda unique_ids: dbt_words(unique_ids, asked.own),
-        own=asked.own,
-        past=asked.past,
-        tables=tables,
-        since=since,
-        messages=messages,
-        project_of=asked.whose,
-        commit_of=_commit_of(asked.own, project_dir),
-    )
-
-
-def slack_answer(node: str, since: timedelta, **how: Any) -> dict[str, Any]:
-    """The incident of a test, node or column as Slack's blocks: what ``--format slack`` prints.
-
-    Args:
-        node: what is asked about.
-        since: how long ago a change is still recent.
-        how: further arguments of `diagnose_with_changes`.
-
-    Raises:
-        RippleError: as `diagnose_with_changes`.
-    """
-    asked = diagnose_with_changes(node=node, states=(), others=(), **how)
-    document = scrub_value(_document(asked, since, how["project_dir"]))
-    return _body(document, "slack", asked.own, f"dbt-ripple incident {node} --format json")
-
-
-def _body(
-    document: Incident, service: str, own: Project, look: str, key: str = ""
-) -> dict[str, Any]:
-    from dbt_ripple.flow.identifiers import dialect_of
-    from dbt_ripple.rendering.incident_bodies import (
-        pagerduty_body,
-        sendable,
-        slack_body,
-        webhook_body,
-    )
-
-    shown, left_out = sendable(document, dialect_of(own.metadata.adapter_type))
-    if service == "slack":
-        return slack_body(shown, left_out, look)
-    if service == "pagerduty":
-        return pagerduty_body(shown, left_out, key)
-    return webhook_body(shown, left_out)
-
-
-def _commit_of(own: Project, project_dir: Path) -> Callable[[Node], tuple[str, datetime] | None]:
-    """The last commit of a node's file; of installed packages it tells nothing."""
-    from dbt_ripple.graph.git_history import last_commit
-
-    def commit(node: Node) -> tuple[str, datetime] | None:
-        if node.package_name != own.name or not node.original_file_path:
-            return None
-        file = project_dir / node.original_file_path
-        return last_commit(file) if file.is_file() else None
-
-    return commit
+        answer(as_json(body_of(document, style, asked.own, node)))
 
 
 def _write_page(document: Incident, file: Path) -> None:

@@ -16,6 +16,7 @@ from dbt_ripple.cli.options import (
     other_projects_option,
     partial_option,
     project_options,
+    project_to_ask,
     read_token,
 )
 from dbt_ripple.cli.sides_options import state_option
@@ -24,7 +25,6 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer
 from dbt_ripple.session.assets import AssetOptions
-from dbt_ripple.session.setting import setting
 
 TOKEN = "DBT_RIPPLE_MCP_TOKEN"
 
@@ -86,28 +86,12 @@ def mcp(
     from dbt_ripple.mcp.server import over_http, over_stdio
     from dbt_ripple.mcp.tools import Tools
     from dbt_ripple.session.base_and_head import state_folder
-    from dbt_ripple.session.project import Project
 
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
-    partial = setting().partial
-
-    def load() -> Project:
-        return Project.load(
-            project_dir,
-            target_path=target_path,
-            assets=assets.files,
-            events=assets.events or (),
-            dataset_namespace=assets.namespace,
-            others=others,
-            cache=False if no_cache else cache_dir or True,
-            threads=threads,
-            partial=partial,
-            dbt=options,
-            now=False,
-        )
-
+    where = (project_dir, target_path, assets, cache_dir, no_cache, threads)
+    project = project_to_ask(*where, others=others, dbt=options)
     base = str(state_folder(project_dir, state)) if state is not None else base_ref or ""
-    tools = Tools(load, project_dir, target_path, base, allow_writes)
+    tools = Tools(project, base, allow_writes)
     if not serves:
         if token_file is not None:
             raise click.UsageError("--token-file is for --http: over stdin nobody else can ask")

@@ -13,9 +13,12 @@ import click
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import warn
+from dbt_ripple.session.setting import setting
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.session.assets import AssetOptions
+    from dbt_ripple.session.project import Project
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 PARTIAL: Final = "dbt_ripple.partial"
@@ -106,22 +109,42 @@ def cache_options(command: _Command) -> _Command:
 @contextmanager
 def open_cache(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
     """The cache, for a command; None where it shall do without."""
-    with kept_open(cache_dir, no_cache) as cache, terminal.progress("analysing"):
-        yield cache
-
-
-@contextmanager
-def kept_open(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
-    """The cache, for a process that answers again and again."""
     if no_cache:
-        yield None
+        with terminal.progress("analysing"):
+            yield None
         return
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.jinja.kept import keep_in
 
-    with Cache(cache_dir, warn=warn) as cache:
+    with Cache(cache_dir, warn=warn) as cache, terminal.progress("analysing"):
         keep_in(cache)
         yield cache
+
+
+def project_to_ask(
+    project_dir: Path,
+    target_path: Path | None,
+    assets: AssetOptions,
+    cache_dir: Path | None,
+    no_cache: bool,
+    threads: int | None,
+    **how: Any,
+) -> Project:
+    """The project of a process that answers again and again, from several threads; the first question reads it."""
+    from dbt_ripple.session.project import Project
+
+    return Project.load(
+        project_dir,
+        target_path=target_path,
+        assets=assets.files,
+        events=assets.events or (),
+        dataset_namespace=assets.namespace,
+        cache=False if no_cache else cache_dir or True,
+        threads=threads,
+        partial=setting().partial,
+        now=False,
+        **how,
+    )
 
 
 def listening_options(

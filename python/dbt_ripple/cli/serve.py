@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,16 +12,15 @@ from dbt_ripple.cli.collect import may_listen, store_option
 from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
     analysis_options,
-    kept_open,
     listening_options,
     partial_option,
     project_options,
+    project_to_ask,
     read_token,
 )
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, count, warn
 from dbt_ripple.session.assets import STORE, AssetOptions
-from dbt_ripple.session.setting import setting
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -104,34 +102,25 @@ def serve(
     token = read_token(token_file, TOKEN)
     may_listen(host, token, TOKEN)
     slack_secret = read_token(slack_secret_file, SLACK, "--slack-secret-file")
-    from dbt_ripple.cli.live_project import LiveProject
     from dbt_ripple.collector.event_store import EventStore
     from dbt_ripple.collector.guard import HttpLimits
     from dbt_ripple.collector.intake import Limits
     from dbt_ripple.collector.serve import serve as serve_events
     from dbt_ripple.serve.api import PATHS, Api
+    from dbt_ripple.serve.live_project import LiveProject
     from dbt_ripple.serve.slack import SlackSignature
 
     events = store or project_dir / STORE
     limits, http_limits = Limits(max_body), HttpLimits(seconds=timeout)
     apis: list[Api] = []
-    opened = ExitStack()
 
     def routes(guard: Guard) -> list[Route]:
         slack = SlackSignature(slack_secret) if slack_secret is not None else None
         api = Api(guard, limits, timeout, slack)
         apis.append(api)
 
-        def open_project() -> LiveProject:
-            # The cache belongs to the thread that answers.
-            cache = opened.enter_context(kept_open(cache_dir, no_cache))
-            seen = assets._replace(events=tuple(dict.fromkeys((events, *(assets.events or ())))))
-            return LiveProject(now, project_dir, target_path, seen, file, cache, threads)
-
-        api.answers = api.run(open_project)
+        api.answers = LiveProject(project, warn)
         return api.routes()
-
-    now = setting()
 
     def ready(url: str) -> None:
         answer([f"listening on {url}/, storing events in {events}"])
@@ -140,6 +129,9 @@ def serve(
         answer([f"stored {count(served.accepted, 'event')}"])
 
     with EventStore(events, warn) as event_store:
+        seen = assets._replace(events=tuple(dict.fromkeys((events, *(assets.events or ())))))
+        where = (project_dir, target_path, seen, cache_dir, no_cache, threads)
+        project = project_to_ask(*where, file=file)
         try:
             serve_events(
                 store=event_store,
@@ -155,6 +147,5 @@ def serve(
             )
         finally:
             for api in apis:
-                api.run(opened.close)
                 api.close()
     return 0

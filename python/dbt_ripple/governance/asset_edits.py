@@ -104,7 +104,7 @@ def registered(
     registrations: Sequence[Registration],
     project: Project,
     analysis: Analysis,
-    others: Iterable[DeclaredAsset] = (),
+    others: Sequence[DeclaredAsset] = (),
     today: date | None = None,
 ) -> Edited:
     """A file with some assets registered, or shown again.
@@ -114,7 +114,7 @@ def registered(
         registrations: in order.
         project: dbt's, to which the names refer.
         analysis: of it.
-        others: the assets of other files.
+        others: the assets of other files; one of these that nothing more is said of is left as it is there.
         today: what `last_seen` says; by default the day it is.
 
     Raises:
@@ -124,7 +124,12 @@ def registered(
     document, text = _read(file)
     entries = document["assets"]
     changed: dict[str, str] = {}
+    elsewhere = {asset.id.casefold(): asset.place for asset in others}
     for one in registrations:
+        if (place := elsewhere.get(one.id.casefold())) is not None:
+            if not any(getattr(one, name) for name in one.__struct_fields__ if name != "id"):
+                continue
+            raise RippleError(f"is declared in {place}", one.id, "edit it there, or name that file")
         prefix = checked_id(one.id, one.id)
         type_ = one.type
         if type_ is not None and type_ not in TYPES:

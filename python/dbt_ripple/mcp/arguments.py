@@ -11,21 +11,19 @@ Name = Annotated[
     str,
     Meta(
         description="A node as people write it: fct_orders, raw.orders, dim_customers.v2, exposure:kpis, table:orders, "
-        "airflow:load_orders, a unique_id or a file; a column follows after a dot: fct_orders.amount.",
+        "a unique_id, a file; or a column after a dot: fct_orders.amount.",
         min_length=1,
     ),
 ]
 Cursor = Annotated[
     str | None,
-    Meta(
-        description="`cursor` of the answer before, for its next part; the other arguments stay the same."
-    ),
+    Meta(description="Of the answer before, for its next part; all else stays the same."),
 ]
 Base = Annotated[
     str,
     Meta(
-        description="What this project is compared with: a folder with the artifacts of base, or a commit of git that "
-        "dbt compiles here (origin/main). Empty: what the server was started with."
+        description="What this project is compared with: a folder of artifacts, or a commit that dbt compiles "
+        "(origin/main). Empty: what the server was started with."
     ),
 ]
 
@@ -59,6 +57,12 @@ class Trace(Arguments, kw_only=True):
         Annotated[int, Meta(ge=0)] | None, Meta(description="Number of steps; null for all.")
     ] = None
     tests: Annotated[bool, Meta(description="Whether tests and hooks are there, too.")] = False
+    select: Annotated[
+        list[str],
+        Meta(
+            description="Only ways to what dbt selects by these: resource_type:exposure, tag:kpi."
+        ),
+    ] = []
     format: Annotated[
         Literal["json", "mermaid", "dot", "openlineage"],
         Meta(

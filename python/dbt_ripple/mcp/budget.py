@@ -10,8 +10,10 @@ from dbt_ripple.errors import RippleError
 
 CHARACTERS: Final = 25_000
 """Of an answer, as an agent gets it: its JSON as text, and the same JSON as values."""
-_STEPS: Final = ((600, 30), (200, 10), (80, 3), (40, 1))
-"""Characters of a text, and entries of a list, inside an entry; where the answer is too long still, fewer."""
+_WHOLE: Final = (10**9, 10**9)
+_STEPS: Final = (_WHOLE, (600, 30), (200, 10), (80, 3), (40, 1))
+"""Characters of a text, and entries of a list, inside an entry: all of them where all of the answer has room, or else
+so many; where it is too long still, fewer."""
 
 
 class Page(NamedTuple):
@@ -51,7 +53,7 @@ def page(
     start = _start(cursor, len(entries))
     for text, many in _STEPS:
         part = _part(document, lists, entries, start, room, _Cut(text, many), whole)
-        if len(_json(part.data)) <= room:
+        if len(_json(part.data)) <= room and ((text, many) != _WHOLE or part.cursor is None):
             break
     return part
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -175,6 +176,9 @@ OF_TOOL: dict[str, type[msgspec.Struct] | tuple[type[msgspec.Struct], ...]] = {
 }
 """The data of each tool."""
 
+SCHEMA: Final = "ripple://schema/{name}"
+"""The resource with the whole schema of a tool's answers."""
+
 JUDGED = frozenset({"impact", "gate", "check_sql"})
 """Tools that decide."""
 
@@ -189,11 +193,8 @@ class Verdict(msgspec.Struct, kw_only=True):
     recommendation: str
 
 
-def output_schema(tool: str) -> dict[str, Any]:
-    """The JSON Schema of what a tool answers.
-
-    What the fields of `data` mean is in docs/schemas, and not repeated for each agent: only their types are here.
-    """
+def whole_schema(tool: str) -> dict[str, Any]:
+    """The JSON Schema of what a tool answers, with all that is in it."""
     types = OF_TOOL[tool]
     parts = [
         json_documents.schema_of(one) for one in (types if isinstance(types, tuple) else (types,))
@@ -201,50 +202,77 @@ def output_schema(tool: str) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     for part in parts:
         definitions |= part.pop("$defs")
-    parts, definitions = _types_only(parts), _types_only(definitions)
-    envelope = json_documents.schema_of(Truncated), json_documents.schema_of(NotAnalysed)
-    for name, part in zip(("Truncated", "NotAnalysed"), envelope, strict=True):
-        part.pop("$defs")
-        definitions[name] = part
+    data = parts[0] if len(parts) == 1 else {"anyOf": parts}
+    schema = _envelope(tool, data)
+    schema["properties"]["not_analysed"]["items"] = _struct(NotAnalysed)
+    schema["properties"]["truncated"] |= {"properties": _struct(Truncated)["properties"]}
+    return {"$schema": json_documents.DIALECT, **schema, "$defs": definitions}
+
+
+def output_schema(tool: str) -> dict[str, Any]:
+    """The JSON Schema of what a tool answers, as it is listed.
+
+    Every agent pays for the list in each session, so it has the fields and their types alone, and the server's
+    instructions say what they are for. What is in each field of `data` is in `whole_schema`, which is a resource.
+    """
+    whole = whole_schema(tool)
+    data, definitions = whole["properties"]["data"], whole["$defs"]
+    parts = [_fields_alone(part, definitions) for part in data.get("anyOf", [data])]
+    short = parts[0] if len(parts) == 1 else {"anyOf": parts}
+    short["description"] = f"What is in its fields: {SCHEMA.format(name=tool)}"
+    return _envelope(tool, short)
+
+
+def _envelope(tool: str, data: dict[str, Any]) -> dict[str, Any]:
+    """What the answers of all tools have in common, around the data."""
     properties: dict[str, Any] = {
-        "verdict": {"description": "The answer in one sentence.", "type": "string"},
-        "complete": {
-            "description": "Whether all of it is here and all was analysed; else the next fields say what is not.",
-            "type": "boolean",
-        },
-        "truncated": {"anyOf": [{"$ref": "#/$defs/Truncated"}, {"type": "null"}]},
-        "not_analysed": {
-            "description": "Nodes in the answer that could not be analysed.",
-            "type": "array",
-            "items": {"$ref": "#/$defs/NotAnalysed"},
-        },
-        "notes": {
-            "description": "What the answer had to assume, and what was shortened.",
-            "type": "array",
-            "items": {"type": "string"},
-        },
-        "data": parts[0] if len(parts) == 1 else {"anyOf": parts},
+        "verdict": {"type": "string"},
+        **({"brief": _struct(Verdict)} if tool in JUDGED else {}),
+        "complete": {"type": "boolean"},
+        "truncated": {"type": ["object", "null"]},
+        "not_analysed": {"type": "array"},
+        "notes": {"type": "array", "items": {"type": "string"}},
+        "data": data,
     }
-    if tool in JUDGED:
-        brief = json_documents.schema_of(Verdict)
-        brief.pop("$defs")
-        properties = {"verdict": properties.pop("verdict"), "brief": brief, **properties}
     return {
-        "$schema": json_documents.DIALECT,
         "type": "object",
         "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
-        "$defs": definitions,
     }
 
 
-def _types_only(schema: Any) -> Any:
-    """A schema without its descriptions."""
-    if isinstance(schema, list):
-        return [_types_only(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    # A property may be called description; a description is a text.
-    kept = {k: v for k, v in schema.items() if k != "description" or not isinstance(v, str)}
-    return {key: _types_only(value) for key, value in kept.items()}
+def _struct(type_: type[msgspec.Struct]) -> dict[str, Any]:
+    """A small type, without descriptions: the server's instructions say what it is for."""
+    fields = json_documents.schema_of(type_)["properties"].items()
+    return {
+        "type": "object",
+        "properties": {
+            name: {key: value for key, value in one.items() if key != "description"}
+            for name, one in fields
+        },
+    }
+
+
+def _fields_alone(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """A type of which only the kinds of its fields are said."""
+    fields = {}
+    for name, one in schema["properties"].items():
+        kinds = list(dict.fromkeys(_kinds(one, definitions)))
+        fields[name] = {"type": kinds if len(kinds) > 1 else kinds[0]} if kinds else {}
+    return {"type": "object", "properties": fields}
+
+
+def _kinds(schema: dict[str, Any], definitions: Mapping[str, Any]) -> list[str]:
+    """The JSON types that a value may have; none where it may be anything."""
+    if "$ref" in schema:
+        return _kinds(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "anyOf" in schema:
+        return [kind for one in schema["anyOf"] for kind in _kinds(one, definitions)]
+    if "type" in schema:
+        return [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    return [_KIND_OF[type(value)] for value in values]
+
+
+_KIND_OF: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.mcp import arguments as asked
@@ -107,43 +105,23 @@ def _cut(text: str, most: int = _NOTE) -> str:
 
 
 class Tools:
-    """The tools over one project, which is opened again when its artifacts or assets are others.
+    """The tools over one project, of which is read anew what has changed.
 
     Args:
-        load: opens the project.
-        project_dir: where it is.
-        target_path: where its artifacts are.
+        project: what is asked.
         base: what it is compared with where a question does not say it.
         allow_writes: whether `register` may write.
     """
 
-    def __init__(
-        self,
-        load: Callable[[], Project],
-        project_dir: Path,
-        target_path: Path | None = None,
-        base: str = "",
-        allow_writes: bool = False,
-    ) -> None:
-        self._load = load
-        self._project_dir = project_dir
-        self._target_path = target_path
+    def __init__(self, project: Project, base: str = "", allow_writes: bool = False) -> None:
+        self._project = project
         self._base = base
         self._allow_writes = allow_writes
-        self._lock = threading.Lock()
-        self._opened: tuple[tuple[Any, ...], Project] | None = None
 
     @property
     def project(self) -> Project:
         """The project as it is now."""
-        folder = artifacts_folder(self._project_dir, self._target_path)
-        names = ("manifest.json", "catalog.json", "run_results.json", "sources.json")
-        files = [*(folder / name for name in names), self._project_dir / "ripple_assets.yml"]
-        seen = tuple(_stat(file) for file in files)
-        with self._lock:
-            if self._opened is None or self._opened[0] != seen:
-                self._opened = seen, self._load()
-            return self._opened[1]
+        return self._project.refreshed()
 
     def call(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """The answer of a tool.
@@ -173,12 +151,13 @@ class Tools:
                 "base",
                 "give a folder with the artifacts of base, or a commit such as origin/main",
             )
-        for folder in (self._project_dir / base, Path(base)):
+        here = self._project.project_dir
+        for folder in (here / base, Path(base)):
             if (folder / "manifest.json").is_file():
                 return folder
         if base.startswith("-") or Path(base).is_dir():
             raise RippleError("no manifest.json in this folder", base, "name another, or a commit")
-        return Project.at(base, self._project_dir)
+        return Project.at(base, here)
 
     # --- the tools ---------------------------------------------------------------------------------
 
@@ -231,14 +210,21 @@ class Tools:
         """What is upstream or downstream."""
         project = self.project
         traced = project.trace(
-            given.name, direction=given.direction, depth=given.depth, tests=given.tests
+            given.name,
+            direction=given.direction,
+            depth=given.depth,
+            tests=given.tests,
+            select=given.select,
         )
         nodes = {one.unique_id for one in traced}
         name = traced.view.label(traced.view.trace.root).name
         where = {"both": "around"}.get(given.direction, f"{given.direction} of")
         if not nodes:
             left_out = "" if given.tests or given.direction == "upstream" else ", tests aside"
-            verdict = f"Nothing is {where} {name}{left_out}: the whole project was looked at."
+            wanted = f" that {' '.join(given.select)} selects" if given.select else ""
+            verdict = (
+                f"Nothing{wanted} is {where} {name}{left_out}: the whole project was looked at."
+            )
         elif traced.column is None:
             verdict = (
                 f"{count(len(nodes), 'node')} {'is' if len(nodes) == 1 else 'are'} {where} {name}."
@@ -248,6 +234,8 @@ class Tools:
                 f"{count(len(traced), 'column')} of {count(len(nodes), 'node')} are {where} {name}."
             )
         notes = [*traced.notes]
+        if given.select and nodes:
+            notes.append(f"only ways to what {' '.join(given.select)} selects are here")
         if traced.not_analysed:
             notes.append("what could not be analysed may depend on more, and more on it")
         if given.format == "json":
@@ -411,14 +399,6 @@ def _judged(
     reply = _reply(f"{answer.decision}: {answer.reason}", answer, data or answer.document(), lists)
     reply.judged = answer
     return reply
-
-
-def _stat(file: Path) -> tuple[int, int] | None:
-    try:
-        seen = file.stat()
-    except OSError:
-        return None
-    return seen.st_mtime_ns, seen.st_size
 
 
 def _scrubbed(value: Any) -> Any:

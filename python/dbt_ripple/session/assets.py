@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -80,6 +80,32 @@ def _has_assets(project_dir: Path, given: AssetOptions) -> bool:
         or assets_files(project_dir, given.files)
         or any((project_dir / STORE).glob("events-*.ndjson"))
     )
+
+
+def files_of_assets(project_dir: Path, given: AssetOptions) -> Iterator[Path]:
+    """The files that declared assets and collected events of a project are read from.
+
+    Raises:
+        RippleError: a file that is given is not there.
+    """
+    yield from assets_files(project_dir, given.files)
+    if given.events is not None:
+        from dbt_ripple.collector.event_store import segments
+
+        for place in (*given.events, project_dir / STORE):
+            yield from segments(place) if place.is_dir() else [place]
+
+
+def as_they_are(files: Iterable[Path]) -> tuple[tuple[str, int, int, int], ...]:
+    """By what files are told apart from what they were."""
+    found = {}
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ino
+    return tuple((name, *seen) for name, seen in found.items())
 
 
 def open_assets(

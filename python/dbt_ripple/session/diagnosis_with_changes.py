@@ -7,23 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.errors import RippleError
-from dbt_ripple.session.assets import AssetOptions, open_assets
 from dbt_ripple.session.complete_artifacts import open_complete
-from dbt_ripple.session.open_artifacts import open_joined, open_target
-from dbt_ripple.session.typed_names import as_typed
+from dbt_ripple.session.open_artifacts import open_target
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.artifacts.assets_file import DeclaredAsset
     from dbt_ripple.changes import Comparison
-    from dbt_ripple.dbt_runner.invoke import DbtOptions
     from dbt_ripple.governance.diagnose import Diagnosis
     from dbt_ripple.governance.incident import Past
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.joined_projects import JoinedProjects
     from dbt_ripple.graph.lineage import Analysis
+    from dbt_ripple.session.open_project import OpenProject
 
 
 @dataclass
@@ -50,22 +47,18 @@ class DiagnosisWithChanges:
 
 
 def diagnose_with_changes(
-    node: str,
-    states: Sequence[Path],
-    others: Sequence[Path],
-    assets: AssetOptions,
-    cache: Cache | None,
-    threads: int | None,
-    project_dir: Path,
-    target_path: Path | None,
-    options: DbtOptions | None = None,
+    of: OpenProject, node: str, states: Sequence[Path] = ()
 ) -> DiagnosisWithChanges:
-    """Find what is meant, what it comes from, and what of that is not as it was; arguments are the options'.
+    """Find what is meant, what it comes from, and what of that is not as it was.
+
+    Args:
+        of: the project that is asked.
+        node: what the question is about, as people write it.
+        states: artifacts of when the number was right, once for each project that is to be compared.
 
     Raises:
         RippleError: there is no such node or column, or artifacts are missing or of another project.
     """
-    from dbt_ripple.artifacts.node_selection import named, named_in_any
     from dbt_ripple.changes import compare
     from dbt_ripple.governance.diagnose import diagnosis
     from dbt_ripple.governance.incident import Past
@@ -73,38 +66,19 @@ def diagnose_with_changes(
     from dbt_ripple.rendering.trace import column_of, expressions_of
     from dbt_ripple.session.base_and_head import state_folder
 
-    past = [state_folder(project_dir, folder) for folder in states]
-    target = open_complete(
-        artifacts_folder(project_dir, target_path),
-        *(cache, threads),
-        project_dir=project_dir,
-        options=options,
-        others=(open_target(folder, cache, threads).project for folder in past),
-        tests=True,
+    cache, threads = of._cache, of._threads
+    past = [state_folder(of.project_dir, folder) for folder in states]
+    state = of._state(
+        tests=True, others=(open_target(folder, cache, threads).project for folder in past)
     )
-    joined = open_joined(target, others, cache, threads)
-    typed = as_typed(node, project_dir)
-    project, whose = target.project, {}
-    projects, analyses = [project], [target.analysis(own=bool(states))]
-    dbt_projects, analysis = project, analyses[0]
-    if joined is not None:
-        projects, analyses = [m.project for m in joined.members], joined.analyses()
-        dbt_projects, whose = joined.union, joined.project_of
-        analysis = joined.united(analyses)
-    declared = open_assets(project_dir, assets, lambda: dbt_projects)
-    everything = declared.whole if declared is not None else dbt_projects
-    if joined is None:
-        root, column, _ = named(everything, typed)
-    else:
-        root, column, _ = named_in_any(project, everything, typed)
-    if declared is not None:
-        from dbt_ripple.graph.assets.asset_lineage import AssetLineage
-
-        analysis = AssetLineage(declared, analysis, cache).analysis
+    joined, declared, everything = state.joined, state.assets, state.everything
+    projects = [state.target.project] if joined is None else [m.project for m in joined.members]
+    root, column, _ = of._named(node, state)
+    analysis = state.analysis(tests=True, own=bool(states))
     if column is not None:
         column = column_of(analysis, column_graph(analysis.edges), root, column)
     diagnosis_of_node = diagnosis(
-        everything, analysis, root, column, expressions_of(everything), whose
+        everything, analysis, root, column, expressions_of(everything), state.whose
     )
     asked = DiagnosisWithChanges(
         own=projects[0],
@@ -112,14 +86,15 @@ def diagnose_with_changes(
         analysis=analysis,
         root=root,
         diagnosis=diagnosis_of_node,
-        whose=whose,
+        whose=state.whose,
     )
     for folder in past:
         base = open_complete(folder, cache, threads, others=projects, tests=True)
         number = _number_of(base.project, projects, folder)
         head = projects[number]
         # Of another project the own columns: what comes to it from elsewhere is reported there.
-        seen = analyses[0] if joined is None else joined.members[number].analysis(own=True)
+        whose = state.target if joined is None else joined.members[number]
+        seen = whose.analysis(own=True)
         then = base.analysis(own=True)
         comparison = compare(
             base.project, head, base_analysis=then, head_analysis=seen, cache=cache

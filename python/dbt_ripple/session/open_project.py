@@ -5,15 +5,22 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
-from dbt_ripple.session.assets import AssetOptions, open_assets, open_dbt_or_assets
+from dbt_ripple.session.assets import (
+    AssetOptions,
+    as_they_are,
+    files_of_assets,
+    open_assets,
+    open_dbt_or_assets,
+)
 from dbt_ripple.session.complete_artifacts import complete
 from dbt_ripple.session.open_artifacts import open_joined
 from dbt_ripple.session.setting import Setting, set_to
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.target_folder import TargetFolder
     from dbt_ripple.pages.project_document import ProjectDocument
 
+_ARTIFACTS: Final = ("manifest.json", "catalog.json", "run_results.json", "sources.json")
 _ONE_AT_A_TIME: Final = threading.RLock()
 """Held while a question is answered: the garbage collector's settings, dbt and kept texts are a process' own."""
 
@@ -52,6 +60,7 @@ class OpenProject:
         partial: whether models whose SQL is not known are answered without, in place of refused.
         dbt: how dbt is called where it has to compile.
         ref: a commit whose project is meant, in place of the artifacts.
+        file: what `register` and `capture` write in place of ripple_assets.yml; it is read where it is there.
         aloud: whether notes and progress go to stderr as they come, as the command line has it.
     """
 
@@ -67,12 +76,14 @@ class OpenProject:
         partial: bool = False,
         dbt: DbtOptions | None = None,
         ref: str | None = None,
+        file: Path | None = None,
         aloud: bool = False,
     ) -> None:
         self.project_dir = project_dir
         self.target_path = target_path
         self.ref = ref
-        self._assets = assets or AssetOptions()
+        self._given_assets = assets or AssetOptions()
+        self._file = file
         self._others = tuple(others)
         self._cache = cache
         self._threads = threads
@@ -81,6 +92,7 @@ class OpenProject:
         self._aloud = aloud
         self._opened: dict[str, None] = {}
         self._states: dict[int, OpenState] = {}
+        self._seen: tuple[Any, Any] = (None, None)
 
     @classmethod
     def load(
@@ -96,6 +108,7 @@ class OpenProject:
         threads: int | None = 1,
         partial: bool = False,
         dbt: DbtOptions | None = None,
+        file: str | Path | None = None,
         now: bool = True,
     ) -> Self:
         """Open a dbt project, or a folder with manifest.json.
@@ -112,6 +125,7 @@ class OpenProject:
                 interpreters, so that a script needs ``if __name__ == "__main__"``.
             partial: whether models whose SQL is not known are answered without, in place of refused.
             dbt: how dbt is called where it has to compile, as `DbtOptions` says it.
+            file: what `register` and `capture` write in place of ripple_assets.yml; it is read where it is there.
             now: whether artifacts are looked for at once, or else by the first question.
 
         Raises:
@@ -132,6 +146,7 @@ class OpenProject:
             threads=threads,
             partial=partial,
             dbt=dbt,
+            file=Path(file) if file is not None else None,
         )
         if now:
             with project._asking():
@@ -222,16 +237,52 @@ class OpenProject:
             yield notes
 
     @contextmanager
-    def _opening(self) -> Iterator[None]:
+    def _opening(self, notes: dict[str, None]) -> Iterator[None]:
         """While something is opened, once: what is to be said of it is said by each answer."""
         if self._aloud:
             yield
             return
-        with terminal.heard_by(self._opened):
+        with terminal.heard_by(notes):
             yield
 
     def _said(self, notes: Mapping[str, None]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*self._opened, *notes]))
+        opened = [note for state in self._states.values() for note in state.opened]
+        return tuple(dict.fromkeys([*self._opened, *opened, *notes]))
+
+    @property
+    def _assets(self) -> AssetOptions:
+        given = self._given_assets
+        if self._file is None or self._file in given.files or not self._file.is_file():
+            return given
+        return given._replace(files=(*given.files, self._file))
+
+    def refreshed(self) -> Self:
+        """This project, without what was read of files that are others now: the next question reads these anew.
+
+        Of a project at a commit nothing ever is.
+        """
+        folder = artifacts_folder(self.project_dir, self.target_path)
+        with _ONE_AT_A_TIME:
+            of_dbt = as_they_are(folder / name for name in _ARTIFACTS)
+            seen = of_dbt, as_they_are(files_of_assets(self.project_dir, self._assets))
+            if self._seen != seen:
+                self._states.clear()
+            if self._seen[0] != of_dbt and self.ref is None:
+                self._opened.clear()
+                for name in ("_folder", "_complete"):
+                    self.__dict__.pop(name, None)
+            self._seen = seen
+        return self
+
+    def analysed(self) -> Self:
+        """This project, read and analysed now where a question would do it.
+
+        Raises:
+            RippleError: artifacts or assets cannot be read, or models are not compiled.
+        """
+        with self._asking():
+            self._state(tests=True).analysis(tests=True)
+        return self
 
     @functools.cached_property
     def _folder(self) -> TargetFolder:
@@ -253,27 +304,34 @@ class OpenProject:
         return target
 
     def _target(self) -> TargetFolder:
-        with self._opening():
+        with self._opening(self._opened):
             return self._folder
 
-    def _state(self, *, tests: bool | None = None) -> OpenState:
-        """What is open; with what dbt has not compiled of it completed, `tests` too or not, unless that is None."""
+    def _state(self, *, tests: bool | None = None, others: Iterable[Artifacts] = ()) -> OpenState:
+        """What is open; with what dbt has not compiled of it completed, `tests` too or not, unless that is None.
+
+        `others` are artifacts of other states, from which it is completed first.
+        """
         target = self._target()
-        with self._opening():
+        with self._opening(self._opened):
             if tests is not None and target.project.nodes and self.ref is None:
-                target = self._completed(tests)
+                target = self._completed(tests, others)
         state = self._states.get(id(target))
         if state is None:
             state = self._states[id(target)] = OpenState(self, target)
         return state
 
-    def _completed(self, tests: bool) -> TargetFolder:
+    def _completed(self, tests: bool, others: Iterable[Artifacts]) -> TargetFolder:
         known: dict[bool, TargetFolder] = self.__dict__.setdefault("_complete", {})
         for options in (tests, True):
             if options in known:
                 return known[options]
         known[tests] = complete(
-            self._target(), self._cache, project_dir=self.project_dir, tests=tests
+            *(self._target(), self._cache),
+            project_dir=self.project_dir,
+            options=self._dbt,
+            others=others,
+            tests=tests,
         )
         return known[tests]
 
@@ -292,13 +350,15 @@ class OpenState:
     def __init__(self, asked: OpenProject, target: TargetFolder) -> None:
         self.target = target
         self._asked = asked
-        self._analyses: dict[tuple[bool, bool], Analysis] = {}
+        self.opened: dict[str, None] = {}
+        """What is to be said of what is opened here."""
+        self._analyses: dict[tuple[bool, bool, bool], Analysis] = {}
 
     @functools.cached_property
     def joined(self) -> JoinedProjects | None:
         """This project and the others; None where there are none."""
         asked = self._asked
-        with asked._opening():
+        with asked._opening(self.opened):
             return open_joined(self.target, asked._others, asked._cache, asked._threads)
 
     @functools.cached_property
@@ -315,7 +375,7 @@ class OpenState:
 
     def _over(self, project: Callable[[], Artifacts]) -> DeclaredGraph | None:
         asked = self._asked
-        with asked._opening():
+        with asked._opening(self.opened):
             return open_assets(asked.project_dir, asked._assets, project)
 
     @property
@@ -338,20 +398,20 @@ class OpenState:
         """The names of the projects of nodes that are of another one."""
         return self.joined.project_of if self.joined is not None else {}
 
-    def analysis(self, *, tests: bool, expressions: bool = False) -> Analysis:
-        """The analysis of `everything`."""
-        known = self._analyses.get((tests, expressions))
+    def analysis(self, *, tests: bool, expressions: bool = False, own: bool = False) -> Analysis:
+        """The analysis of `everything`; the options are those of `TargetFolder.analysis`."""
+        known = self._analyses.get((tests, expressions, own))
         if known is not None:
             return known
         if self.joined is not None:
             analysis = self.joined.united(self.joined.analyses())
         else:
-            analysis = self.target.analysis(tests=tests, expressions=expressions)
+            analysis = self.target.analysis(tests=tests, expressions=expressions, own=own)
         if self.assets is not None:
             from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 
             analysis = AssetLineage(self.assets, analysis, self._asked._cache).analysis
-        self._analyses[tests, expressions] = analysis
+        self._analyses[tests, expressions, own] = analysis
         return analysis
 
     def not_analysed_of(self, unique_ids: set[str], *, tests: bool) -> dict[str, str]:

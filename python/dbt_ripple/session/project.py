@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,13 @@ from dbt_ripple.session.chosen_tests import Diagnosed, Explained, Selected
 from dbt_ripple.session.diagnosis_with_changes import diagnose_with_changes
 from dbt_ripple.session.judged import Checked, Gate, Impact
 from dbt_ripple.session.open_project import OpenProject, not_analysed
+from dbt_ripple.session.registering import files_of
 from dbt_ripple.session.sides import Sides, tier_asked
 from dbt_ripple.session.typed_names import as_typed, chosen
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project as Artifacts
+    from dbt_ripple.artifacts.assets_file import DeclaredAsset
     from dbt_ripple.artifacts.node_selection import Operators
     from dbt_ripple.governance.asset_edits import Edited, Registration
     from dbt_ripple.governance.hypothetical_changes import Change
@@ -333,22 +336,35 @@ class Project(OpenProject):
             RippleError: there is no such node or column, or artifacts are missing or of another project.
         """
         with self._asking() as notes:
-            asked = diagnose_with_changes(
-                node=name,
-                states=[Path(folder) for folder in since],
-                others=self._others,
-                assets=self._assets,
-                cache=self._cache,
-                threads=self._threads,
-                project_dir=self.project_dir,
-                target_path=self.target_path,
-            )
+            asked = diagnose_with_changes(self, name, [Path(folder) for folder in since])
             steps = {step.unique_id for step in asked.diagnosis.steps}
             return Diagnosed.of(
                 asked.diagnosis,
                 notes=self._said(notes),
                 not_analysed=not_analysed(asked.analysis, steps),
             )
+
+    def incident(
+        self, name: str, window: timedelta, service: str, *, since: Sequence[Path | str] = ()
+    ) -> dict[str, Any]:
+        """What on-call has to know, as ``dbt-ripple incident --format SERVICE`` prints it.
+
+        Args:
+            name: a test, a node or a column, named as on the command line.
+            window: how long before the failure a change counts as recent.
+            service: slack, pagerduty or webhook.
+            since: as for `diagnose`.
+
+        Raises:
+            RippleError: as `diagnose`.
+        """
+        from dbt_ripple.secrets import scrub_value
+        from dbt_ripple.session.incidents import body_of, incident_of
+
+        with self._asking():
+            asked = diagnose_with_changes(self, name, [Path(folder) for folder in since])
+            document = scrub_value(incident_of(asked, window, self.project_dir))
+            return body_of(document, service, asked.own, name)
 
     def openlineage(self, trace: Trace) -> list[str]:
         """The nodes of a trace as OpenLineage events, as ``dbt-ripple emit --static`` sends them; each is JSON.
@@ -446,7 +462,7 @@ class Project(OpenProject):
 
         Args:
             registrations: the assets; or what makes them of what is known already.
-            file: what is written in its place.
+            file: what is written in its place; by default what the project was opened with.
             dry_run: whether nothing is written.
 
         Raises:
@@ -455,7 +471,7 @@ class Project(OpenProject):
         from dbt_ripple.session.registering import register
 
         with self._asking():
-            edited = register(self._of_dbt(), self.project_dir, registrations, file, dry_run)
+            edited = register(*self._where_to(file), registrations, dry_run)
             self._forget(dry_run)
             return edited
 
@@ -475,7 +491,7 @@ class Project(OpenProject):
             sql: one or more statements.
             id: of the job; by default ``job:`` and the name of what it writes.
             dialect: of the SQL, as sqlglot calls it; by default the project's.
-            file: what is written in its place.
+            file: as for `register`.
             dry_run: whether nothing is written.
             properties: source_ref, owner, schedule, description and tags of the job.
 
@@ -490,21 +506,22 @@ class Project(OpenProject):
 
         with self._asking():
             document = capture(
-                *(self._of_dbt(), self.project_dir, self._cache, sql, id, dialect, file, dry_run),
+                *(*self._where_to(file), self._cache, sql, id, dialect, dry_run),
                 **properties,
             )
             self._forget(dry_run)
             return document
 
-    def _of_dbt(self) -> TargetFolder:
-        """Dbt's artifacts, without which assets can be registered as well."""
-        return open_dbt_or_assets(self.project_dir, self.target_path, None, self._cache)
+    def _where_to(self, file: Path | None) -> tuple[TargetFolder, Path, list[DeclaredAsset]]:
+        """Dbt's artifacts, without which assets can be registered as well; the file to write, and what others say."""
+        there = self.ref is None and "_folder" in self.__dict__
+        folder = self.project_dir, self.target_path, None, self._cache
+        target = self._folder if there else open_dbt_or_assets(*folder)
+        return target, *files_of(file or self._file, self.project_dir, self._assets.files)
 
     def _forget(self, dry_run: bool) -> None:
         if not dry_run:  # the assets are others now
             self._states.clear()
-            for name in ("_folder", "_complete"):
-                self.__dict__.pop(name, None)
 
     @property
     def artifacts(self) -> Artifacts:

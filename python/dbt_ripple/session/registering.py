@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbt_ripple.artifacts.assets_path import FILE, assets_files
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.asset_edits import Edited, Registration
 from dbt_ripple.rendering.output import warn
@@ -24,18 +25,18 @@ ToRegister = Callable[["DeclaredGraph", "Analysis"], list[Registration]]
 
 def register(
     target: TargetFolder,
-    project_dir: Path,
+    file: Path,
+    others: Sequence[DeclaredAsset],
     registrations: Sequence[Registration] | ToRegister,
-    file: Path | None,
     dry_run: bool,
 ) -> Edited:
     """Register assets over a project.
 
     Args:
         target: the artifacts of dbt's project; of none, without nodes.
-        project_dir: beside which ripple_assets.yml is.
+        file: what is written.
+        others: the assets of other files.
         registrations: these, or what makes them.
-        file: what is written in its place.
         dry_run: whether nothing is written.
 
     Raises:
@@ -45,27 +46,35 @@ def register(
     from dbt_ripple.governance.asset_edits import registered
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 
-    where, others = files_of(file, project_dir)
     project, analysis = target.project, target.analysis(tests=False)
     if callable(registrations):
-        there = read_assets([where]) if where.is_file() else []
+        there = read_assets([file]) if file.is_file() else []
         registrations = registrations(DeclaredGraph(project, [*there, *others]), analysis)
-    edited = registered(where, registrations, project, analysis, others)
+    edited = registered(file, registrations, project, analysis, others)
     if edited.changed and not dry_run:
         edited.write()
     return edited
 
 
-def files_of(file: Path | None, project_dir: Path) -> tuple[Path, list[DeclaredAsset]]:
-    """The file to be written, and the assets of the other one that every command reads."""
-    from dbt_ripple.artifacts.assets_file import read_assets
-    from dbt_ripple.artifacts.assets_path import FILE
+def files_of(
+    file: Path | None, project_dir: Path, given: Sequence[Path] = ()
+) -> tuple[Path, list[DeclaredAsset]]:
+    """The file to be written, by default ripple_assets.yml, and the assets of the others that are read.
 
-    own = project_dir / FILE
-    where = file or own
-    if where.resolve() == own.resolve() or not own.is_file():
-        return where, []
-    return where, read_assets([own])
+    Args:
+        file: what is named to be written.
+        project_dir: beside which ripple_assets.yml is.
+        given: further files that are read.
+
+    Raises:
+        RippleError: a file is not there, or not valid.
+    """
+    from dbt_ripple.artifacts.assets_file import read_assets
+
+    where = file or project_dir / FILE
+    own = where.resolve()
+    others = [one for one in assets_files(project_dir, given) if one.resolve() != own]
+    return where, read_assets(others) if others else []
 
 
 def pipeline_of(ids: Sequence[str], properties: dict[str, Any]) -> ToRegister:
@@ -123,25 +132,25 @@ def _pipeline(
 
 def capture(
     target: TargetFolder,
-    project_dir: Path,
+    file: Path,
+    others: Sequence[DeclaredAsset],
     cache: Cache | None,
     sql: str,
     id_: str | None,
     dialect: str | None,
-    file: Path | None,
     dry_run: bool,
     **properties: Any,
 ) -> dict[str, Any]:
     """Follow the SQL of a job, and register it.
 
     Args:
-        target: as for `register`, like `project_dir`, `file` and `dry_run`.
-        project_dir: see there.
+        target: as for `register`, like `file`, `others` and `dry_run`.
+        file: see there.
+        others: see there.
         cache: of earlier analyses.
         sql: statements.
         id_: of the job; by default named after what it writes.
         dialect: of the SQL; by default the project's.
-        file: see there.
         dry_run: see there.
         properties: as `Registration` has them.
 
@@ -157,12 +166,11 @@ def capture(
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 
     _check_dialect(dialect)
-    where, others = files_of(file, project_dir)
     name = _named_after(sql, dialect or _dialect_of(target.project), id_)
     one = Registration(id=name, type=None, sql=sql, dialect=dialect, **properties)
     analysis = target.analysis(tests=False)
-    edited = registered(where, [one], target.project, analysis, others)
-    declared = [*parse_assets(edited.text, str(where)), *others]
+    edited = registered(file, [one], target.project, analysis, others)
+    declared = [*parse_assets(edited.text, str(file)), *others]
     lineage = AssetLineage(DeclaredGraph(target.project, declared), analysis, cache)
     unique_id = "asset." + one.id.replace(":", ".", 1)
     document = _document(lineage, unique_id, one.id)
@@ -171,7 +179,7 @@ def capture(
         warn(f"{one.id}: {reason.message}")
     if not dry_run:
         edited.write()
-    return {**document, "file": str(where), "written": not dry_run}
+    return {**document, "file": str(file), "written": not dry_run}
 
 
 def _check_dialect(dialect: str | None) -> None:

@@ -45,17 +45,25 @@ def ask(request: pytest.FixtureRequest) -> Ask:
 
 
 def test_each_tool_answers(ask: Ask) -> None:
-    async def questions(client: Any) -> tuple[Any, dict[str, Any]]:
+    async def questions(client: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
         tools = (await client.list_tools()).tools
-        return tools, {name: await client.call_tool(name, given) for name, given in CALLS.items()}
+        schemas = {
+            name: (await client.read_resource(f"ripple://schema/{name}")).contents[0]
+            for name in CALLS
+        }
+        answers = {name: await client.call_tool(name, given) for name, given in CALLS.items()}
+        return tools, schemas, answers
 
-    tools, answers = ask(questions)
+    tools, schemas, answers = ask(questions)
     assert [tool.name for tool in tools] == list(TOOLS) and len(tools) <= 10
     for tool in tools:
         answer = answers[tool.name]
         assert not answer.is_error, answer.content
         values, (content,) = answer.structured_content, answer.content
-        jsonschema.Draft202012Validator(tool.output_schema).validate(values)
+        assert len(schemas[tool.name].text) < CHARACTERS
+        for schema in (tool.output_schema, json.loads(schemas[tool.name].text)):
+            jsonschema.Draft202012Validator(schema).validate(values)
+            assert set(values) == set(schema["properties"])
         assert json.loads(content.text) == values
         assert (
             len(content.text) + len(json.dumps(values, ensure_ascii=False, separators=(",", ":")))

@@ -19,6 +19,7 @@ from cli_shell import FIXTURE, Shell
 from two_sides import FROM_RAW, STG, UNIQUE, Sides
 
 from dbt_ripple import Project, RippleError
+from dbt_ripple.governance.asset_edits import Registration
 from dbt_ripple.session.answers import Reached
 
 EDITED = FROM_RAW.replace("amount,", "amount * 2 as amount,") + " where amount > 0"
@@ -251,6 +252,29 @@ def test_notes_are_in_the_answer_and_not_on_stderr(
     assert capsys.readouterr() == ("", "")
     said = edited.shell("gate", "--state", "state", "--verbose").err
     assert decided.notes and all(note in said for note in decided.notes)
+
+
+def test_what_is_registered_elsewhere_is_read_from_there(tmp_path: Path) -> None:
+    file = tmp_path / "assets" / "own.yml"
+    file.parent.mkdir()
+    project = Project.load(tmp_path, file=file, cache=False, now=False)
+    project.register([Registration(id="table:raw")])
+    project.register([Registration(id="table:clean", reads=["table:raw"])])
+    assert [one.name for one in project["table:raw"].downstream()] == ["clean"]
+    assert not (tmp_path / "ripple_assets.yml").exists()
+    file.unlink()
+    with pytest.raises(RippleError, match="no such folder"):
+        len(Project.load(tmp_path, file=file, cache=False).artifacts.nodes)
+
+
+def test_a_project_is_read_anew_where_its_files_are_others(shell: Shell) -> None:
+    project = Project.load(".").refreshed()
+    before = project.artifacts
+    assert project.refreshed().artifacts is before
+    (Path("target") / "manifest.json").touch()
+    again = project.refreshed()
+    assert again is project and again.artifacts is not before
+    assert set(again) == set(before.nodes)
 
 
 def test_what_cannot_be_analysed_is_named(shell: Shell) -> None:

@@ -131,7 +131,7 @@ def rendered(
 
     environment, package = macros_of(engine, ref, variables, run, joined=joined)
     analysis = (REPOSITORY / "analyses" / "impact_of_dropping.sql").read_text()
-    names = ("asked_nodes", "downstream_columns", "nodes_below", "projects_are_joined")
+    names = ("asked_nodes", "affected_by_dropping")
     return environment.from_string(analysis).render({n: getattr(package, n) for n in names})
 
 

@@ -249,6 +249,7 @@ BREAK = {
     "fct_cross_project_edges_key": "insert into dev_ripple.ripple_fct_cross_project_edges"
     " select 's', 'p', 'model.p.m', 'id', 't', 'q', 'source.q.m', 'id' from range(2)",
     "test_columns_key": "insert into {s}.test_columns select * from {s}.test_columns",
+    "impacted_tests_key": "insert into {s}.nodes select * from {s}.nodes where resource_type = 'test'",
     "test_columns_known_nodes": "update {s}.test_columns set unique_id = 'model.p.nobody'",
 }
 
@@ -265,6 +266,11 @@ def test_what_is_damaged_is_found_and_named(duck: Path) -> None:
     rows(
         duck,
         f"insert into dev_ripple_raw.test_columns values ('{id_}', 'test.p.t', 'model.p.stg', 'id')",
+    )
+    rows(
+        duck,
+        "insert into dev_ripple_raw.nodes (snapshot_id, unique_id, name, resource_type, asset_type, analysis_status)"
+        f" values ('{id_}', 'test.p.t', 't', 'test', 'test', 'analysed')",
     )
     dbt(duck, "run", "--select", "ripple_dim_snapshots")
     dbt(duck, "compile", "--select", "lineage_is_whole")

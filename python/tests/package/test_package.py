@@ -169,7 +169,7 @@ def test_lineage_and_selection_are_a_dozen_relations(tmp_path: Path) -> None:
     assert {"ripple_dim_nodes", "ripple_impacted_tests", "ripple_lineage_status"} <= relations
     assert len(relations) <= 12
     tests = [t["name"] for t in _ours(manifest["nodes"], "test") if t["config"]["enabled"]]
-    assert sorted(tests) == ["impacted_tests_are_tests", "lineage_is_whole"]
+    assert sorted(tests) == ["lineage_is_whole"]
 
 
 def test_all_in_one_schema_nothing_has_the_name_of_something_of_theirs(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,10 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project, find_node
 from dbt_ripple.errors import RippleError
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage_rows import build_rows
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +111,49 @@ def test_a_name_means_what_it_means_on_the_command_line(store: Path, name: str) 
         assert {row["unique_id"] for row in rows} >= {TOP, SEMANTIC, "exposure.duck.top"}
     if found.unique_id == SEMANTIC:
         assert rows == []
+
+
+def test_what_is_asked_of_all_nodes(store: Path) -> None:
+    """Of the latest load alone: an earlier one is in the tables, too."""
+    loaded = build_rows(READ, analyse(READ)).rows
+    kinds = {row.unique_id: row.resource_type for row in loaded["nodes"]}
+    answered = {row["unique_id"]: row for row in asked(store, "most_read_models")}
+    below = Counter(row.ancestor_id for row in loaded["node_closure"] if row.depth)
+    assert {unique_id: row["all_readers"] for unique_id, row in answered.items()} == {
+        unique_id: count for unique_id, count in below.items() if kinds[unique_id] == "model"
+    }
+    assert next(iter(answered)) == STG
+    for unique_id, row in answered.items():
+        readers = [kinds[e.child_id] for e in loaded["edges"] if e.parent_id == unique_id]
+        read = [e for e in loaded["column_edges"] if e.parent_id == unique_id]
+        assert (row["tests"], row["direct_readers"]) == (
+            readers.count("test"),
+            len(readers) - readers.count("test"),
+        )
+        assert row["columns_read"] == len({e.parent_column for e in read} - {"*rows*"})
+        assert row["columns"] == sum(1 for c in loaded["columns"] if c.unique_id == unique_id)
+    statuses = asked(store, "analysis_statuses")
+    assert {row["project_name"] for row in statuses} == {"duck"}
+    found = Counter((n.resource_type, n.analysis_status) for n in loaded["nodes"])
+    assert {(row["resource_type"], row["analysis_status"]): row["nodes"] for row in statuses} == {
+        kind: count for kind, count in found.items() if kind[0] != "test"
+    }
+    models = [row for row in statuses if row["resource_type"] == "model"]
+    assert sum(row["percent_of_type"] for row in models) == 100
+    assert sum(row["columns"] for row in models) == sum(
+        1 for c in loaded["columns"] if kinds[c.unique_id] == "model"
+    )
+
+
+def test_dropping_a_column_as_dbt_compiles_it(store: Path) -> None:
+    rows = asked(store, "impact_of_dropping", node="raw.orders", column="id")
+    # A semantic model that declares nothing may read anything, as far as the tables tell.
+    rows = [row for row in rows if row["unique_id"] != SEMANTIC]
+    report = impact(READ, find_node(READ, "raw.orders")[0], [Change("drop", "id")])
+    assert {row["unique_id"]: row["severity"] for row in rows} == {
+        one.unique_id: one.severity for one in report.affected_assets if one.unique_id != SEMANTIC
+    }
+    assert len(rows) > 3
 
 
 def test_columns_that_break_are_those_of_the_model(store: Path) -> None:

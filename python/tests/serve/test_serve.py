@@ -123,6 +123,12 @@ def test_over_dbt_the_report_is_of_columns(good: Path) -> None:
             "  Severity: warning",
         ]
         assert not is_safe(report)
+        rename = client.impact(raw["id"], CHANGES[:1])["affected_assets"]
+        assert [
+            (a["name"], a["affected_references"]) for a in rename if a["severity"] == "breaking"
+        ] == [
+            (name, ["order_total"]) for name in ("stg_orders", "fct_orders", "daily_revenue_report")
+        ]
         document = {k: v for k, v in report.items() if k not in ("asset_id", "not_analysed")}
         jsonschema.validate({"schema_version": 1, **document}, schema("impact"))
         # A column, and the other way.
