@@ -163,7 +163,7 @@ def addressed(document: Any) -> Any:
             "owner_name",
             "owner_email",
             "edited",
-            *(["causes"] if "opaque" in document or "findings" in document else []),
+            *(["causes"] if document.keys() & {"opaque", "findings", "broken"} else []),
         )
         return {key: addressed(value) for key, value in document.items() if key not in ways}
     return [addressed(item) for item in document] if isinstance(document, list) else document

@@ -377,7 +377,7 @@ ROWS = [
     Row("a hook at the start", "dbt_project.yml", '"{{ audit() }}"', "\"delete from {{ ref('inc') }}\"", "hook", "lab-on-run-start-0", None, None, None, "dbt_project.yml"),
     Row("a hook of a run is gone", "dbt_project.yml", "on-run-end:\n  - \"update {{ ref('inc') }} set amount = 0 where amount < 0\"\n", "", "removed", "lab-on-run-end-0", None, None, None),
     # the target
-    Row("an extension of the target", "profiles.yml", "threads: 1", "threads: 1, extensions: [json]", "profile", "extensions", None, None, None, "", of_state="none"),
+    Row("another setting of the target", "profiles.yml", "threads: 1", "threads: 1, settings: {preserve_insertion_order: false}", "profile", "settings.preserve_insertion_order", None, "false", None, "", of_state="none"),
     Row("a setting whose meaning is not known", "profiles.yml", "threads: 1", "threads: 1, keep_open: true", "profile", "keep_open", None, "true", None, "", of_state="none"),
     # nodes
     Row("a model is gone", f"{MARTS}/of_eph.sql", "select order_id, double_amount from {{ ref('eph') }}\n", "", "removed", "of_eph", None, None, None),
@@ -490,7 +490,6 @@ SILENT = [
     Row("a docs block", "models/docs.md", "", "{% docs x %} y {% enddocs %}\n"),
     Row("a password of the target", "profiles.yml", "threads: 1", "threads: 1, password: x"),
     Row("quoting", "dbt_project.yml", "dispatch:", "quoting: {identifier: false}\ndispatch:"),
-    Row("a schema of the target", "profiles.yml", "schema: main", "schema: other"),
     Row("a macro of a hook", "macros/values.sql", "1 as audited", "2 as audited"),
 ]
 """Edits that change nothing: they are causes of nothing."""

@@ -73,6 +73,7 @@ def test_the_answer_has_the_documented_shape() -> None:
                 "after": STG.replace("* 2", "* 3"),
                 "file": None,
                 "line": None,
+                "commit": None,
                 "through": [],
                 "nodes": ["model.p.stg"],
             }
