@@ -72,6 +72,9 @@ def thrift_server(
     command = [
         str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
         *(["--conf", plugin] if connect else []),
+        # A pool has ten connections to the metastore, and each thread keeps its own: sessions of clients that
+        # were killed keep theirs, and after some of them a query waits for ever.
+        *("--conf", "spark.hadoop.datanucleus.connectionPoolingType=NONE"),
         *("--conf", f"spark.connect.grpc.binding.port={connect_port}"),
         *("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", "spark-internal"),
         *("--hiveconf", f"hive.server2.thrift.port={port}"),

@@ -316,7 +316,10 @@ def test_the_way_across_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         kind = "table" if model == "ripple_fct_cross_project_edges" else "view"
         using = "using parquet" if kind == "table" else ""
         spark.sql(f"create {kind} across.{model} {using} as {sql}")
-    assert spark.sql("select count(*) as n from across.fct_cross_project_edges").first()["n"] == 4
+    assert (
+        spark.sql("select count(*) as n from across.ripple_fct_cross_project_edges").first()["n"]
+        == 4
+    )
     for column in ("amount",):
         asked_there = question(
             column, "across.", "across.", lambda sql: spark.sql(sql).collect(), "spark"
@@ -329,16 +332,16 @@ def test_the_way_across_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     # What goes from one project to another as the models follow it, after a change of fct.amount.
     for run, models, closure in (
         (store.connection.sql, "", "ripple_fct_node_closure"),
-        (spark.sql, "across.", "across.fct_node_closure"),
+        (spark.sql, "across.", "across.ripple_fct_node_closure"),
     ):
         raw = models or "raw."
         run(f"create view {models}ripple_fct_column_edges as select * from {raw}column_edges")
         run(f"create view {closure} as select * from {raw}node_closure")
         run(
-            f"create view {models}definition_changes as select 'core' as project_name,"
+            f"create view {models}ripple_definition_changes as select 'core' as project_name,"
             " '' as target_name, 'model.core.fct' as unique_id, 'amount' as column_name"
         )
-    for path in ("lineage/int_pii_elsewhere", "operations/int_reached_elsewhere"):
+    for path in ("lineage/ripple_int_pii_elsewhere", "operations/ripple_int_reached_elsewhere"):
         text = (REPOSITORY / "models" / f"{path}.sql").read_text()
         here = store.connection.sql(as_compiled(text, "raw.", ""))
         there = spark.sql(as_compiled(text, "across.", "across.", engine="spark"))
