@@ -30,6 +30,7 @@ LONGEST_FILES = (
     *("open_lineage/test_track_dataframe.py", "open_lineage/test_build_emit.py"),
     *("spark/test_hostile_rows.py", "spark/test_session.py"),
     # Of `make slow`.
+    *("driver/test_causes_by_dbt.py", "driver/test_causes_of_states.py"),
     *("campaign/test_campaign.py", "package/test_keeps_out.py", "package/test_operations.py"),
     *("package/test_volume.py", "selection/test_worlds.py", "package/test_two_projects.py"),
     *("package/test_game_day.py", "cli/test_shuffled_manifests.py", "driver/test_ci_recipes.py"),
