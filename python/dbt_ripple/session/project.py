@@ -24,7 +24,6 @@ from dbt_ripple.session.chosen_tests import Diagnosed, Explained, Selected
 from dbt_ripple.session.diagnosis_with_changes import diagnose_with_changes
 from dbt_ripple.session.judged import Checked, Gate, Impact
 from dbt_ripple.session.open_project import OpenProject, not_analysed
-from dbt_ripple.session.registering import files_of
 from dbt_ripple.session.sides import Sides, tier_asked
 from dbt_ripple.session.typed_names import as_typed, chosen
 
@@ -517,6 +516,8 @@ class Project(OpenProject):
         there = self.ref is None and "_folder" in self.__dict__
         folder = self.project_dir, self.target_path, None, self._cache
         target = self._folder if there else open_dbt_or_assets(*folder)
+        from dbt_ripple.session.registering import files_of
+
         return target, *files_of(file or self._file, self.project_dir, self._assets.files)
 
     def _forget(self, dry_run: bool) -> None:
