@@ -64,7 +64,7 @@ def names_a_secret(name: str) -> bool:
 
 
 _SHOWN_SETTINGS: Final = frozenset(
-    "config_options extensions method role search_path server_side_parameters session_parameters settings".split()
+    "config_options extensions method role search_path server_side_parameters session_parameters settings type".split()
 )
 """Settings of a target whose values are shown, unless their names are those of secrets; others may hold one."""
 

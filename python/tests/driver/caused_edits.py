@@ -411,6 +411,7 @@ SILENT = [
         f"{MARTS}/inc.sql",
         "unique_key='order_id'",
         "unique_key='order_id', on_schema_change='ignore'",
+        of_state="code",
     ),
     Row(
         "a materialization that is said once more",
@@ -429,6 +430,7 @@ SILENT = [
         "util/macros/util.sql",
         "{% macro plus",
         "{% macro current_timestamp() %}now(){% endmacro %}\n{% macro ref(a) %}x{% endmacro %}\n{% macro plus",
+        of_state="macro",
     ),
     Row(
         "a package's macro that names relations",

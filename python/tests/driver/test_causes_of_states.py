@@ -52,7 +52,9 @@ def test_what_changes_nothing_is_no_cause(
 ) -> None:
     project = edited(lab, row, tmp_path)
     monkeypatch.chdir(project)
-    assert found(lab, project) == ([], set())
+    causes, bare = found(lab, project)
+    assert {c.kind for c in causes} == ({row.of_state} if row.of_state else set())
+    assert not bare
 
 
 def test_settings_of_the_session_are_kept_beside_a_state(
