@@ -22,7 +22,7 @@ from dbt_ripple.artifacts import Node, Project, References
 from dbt_ripple.artifacts.source_locations import PROJECT_FILE, Places
 from dbt_ripple.changes.compile_inputs import asked_of_graph, defined
 from dbt_ripple.changes.dbt_vars import Variables
-from dbt_ripple.graph.config_fingerprints import hooks_of, without_run
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_in, hooks_of
 from dbt_ripple.graph.git_history import commits_of_lines, last_commit
 from dbt_ripple.graph.macros import INTERNAL, Macros
 from dbt_ripple.graph.node_properties import DESCRIBING, kind_of, of_name
@@ -57,6 +57,8 @@ _MADE_OF: Final = {"store_failures_as": "store_failures"}
 """Config that dbt derives from another key where the project does not set it."""
 _SECTIONS: Final = {"analysis": ("analyses",), "test": ("data_tests", "tests")}
 """Sections of the project file that are not named by their resource type."""
+_MERGED: Final = frozenset({"docs", "grants", "meta", "packages", "tags"})
+"""Config to which every place adds."""
 _DESCRIBING_COLUMNS: Final = ("description", "meta", "tags")
 _OF_COLUMNS: Final = ("data_type", "constraints", "quote", "granularity", "more")
 _CONFIG: Final = re.compile(r"\{\{-?\s*config\s*\(.*?\)\s*-?\}\}", re.S)
@@ -289,8 +291,13 @@ class Causes:
         if then.raw_code != now.raw_code:
             return False
         if key in ("pre-hook", "post-hook"):
-            before, after = (str(n.config.get(key)) for n in (then, now))
-            return without_run(before) == without_run(after)
+            before, after = (
+                [side.text_of_hook(sql, n) for _, sql in hooks_in({key: n.config.get(key)})]
+                for side, n in zip(self._config_fingerprints, (then, now), strict=True)
+            )
+            return before == after
+        if key in _MERGED:  # with what yml files say
+            return False
         called = _CONFIG.search(now.raw_code)
         return called is not None and re.search(rf"\b{re.escape(key)}\s*=", called[0]) is not None
 
@@ -475,6 +482,14 @@ class Causes:
     def _run(self, start: frozenset[str], kind: str, package: str, side: int) -> frozenset[str]:
         macros = self._sides_macros[side]
         return macros.closure(start) | macros.run_by(kind, package)
+
+    @cached_property
+    def _config_fingerprints(self) -> tuple[ConfigFingerprints, ConfigFingerprints]:
+        comparison = self.comparison
+        return (
+            comparison.base_context.config_fingerprints,
+            comparison.head_context.config_fingerprints,
+        )
 
     @cached_property
     def _sides_macros(self) -> tuple[Macros, Macros]:

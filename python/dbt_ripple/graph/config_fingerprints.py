@@ -35,6 +35,8 @@ from dbt_ripple.graph.node_properties import (
     written_by_declaration,
 )
 from dbt_ripple.jinja.facts import (
+    OF_THE_RUN,
+    Argument,
     Facts,
     calls_any_macro,
     configured,
@@ -344,29 +346,38 @@ class ConfigFingerprints:
         ]
 
     def text_of_hook(self, sql: str, node: Node) -> str:
-        """A hook without layout; what dbt rendered into it while it parsed, of the run alone, is left out."""
-        text = normalised(sql)
-        return without_run(text) if sql in self._rendered_by_run(node) else text
+        """A hook without layout; one that has the id or the time of a run in it, as ``config()`` writes it."""
+        return self._rendered_by_run(node).get(sql) or normalised(sql)
 
     def _without_run(self, node: Node, name: str, value: Any) -> Any:
         """A setting; of hooks with something of a run what is not told apart by `text_of_hook`."""
         of_run = name in ("pre-hook", "post-hook") and self._rendered_by_run(node)
-        return without_run(repr(value)) if of_run else value
+        return without_ids_and_times(repr(value)) if of_run else value
 
-    def _rendered_by_run(self, node: Node) -> set[str]:
-        """The hooks that the node's own ``config()`` gives, where the id or the time of a run is part of them.
+    def _rendered_by_run(self, node: Node) -> dict[str, str]:
+        """The hooks that the node's own ``config()`` gives of a run's id or time, each with what decides the rest of it.
 
         dbt puts these after all that yml files say. To a node of a package the project may add further ones.
         """
         if node.package_name != self.project.name or not ID_OR_TIME.search(str(node.config)):
-            return set()
-        hooks: set[str] = set()
+            return {}
+        hooks: dict[str, str] = {}
         for argument in configured(node.raw_code):
             key = argument.name.replace("_", "-")
-            if argument.by_run and key in ("pre-hook", "post-hook"):
-                given = hooks_in({key: listed(node.config.get(key))[-argument.entries :]})
-                hooks.update(sql for _, sql in given)
+            if key in ("pre-hook", "post-hook") and (called := self._rendering(argument)):
+                for _, sql in hooks_in({key: listed(node.config.get(key))[-argument.entries :]}):
+                    text = without_ids_and_times(normalised(sql))
+                    hooks[sql] = f"{text}\n{argument.expression}\n{called}"
         return hooks
+
+    def _rendering(self, argument: Argument) -> str | None:
+        """A fingerprint of what renders an argument of ``config``, where that is macros, and else the run alone."""
+        macros, names = self.macros, argument.names - OF_THE_RUN
+        if not names <= macros.users_by_name.keys():
+            return None
+        called = [u for name in sorted(names) for u in macros.users_by_name[name]]
+        asks = macros.any_that(called, lambda f: not _ASKED_WHILE_PARSING.isdisjoint(f.words))
+        return None if asks else f"by {macros.fingerprint(called).hex()}"
 
     def run_by_hook(self, sql: str, node: Node) -> set[str]:
         """The macros that a hook of a node may run, by unique_id."""
@@ -524,11 +535,17 @@ ID_OR_TIME: Final = re.compile(
 """What ``invocation_id`` and times of a run are written as."""
 
 
-def without_run(text: str) -> str:
+_ASKED_WHILE_PARSING: Final = frozenset(
+    "context env_var flags graph model render target this var".split()
+)
+"""What may give another date on another day for another reason than the day."""
+
+
+def without_ids_and_times(text: str) -> str:
     """A text that was rendered, without ids and times.
 
     Example:
-        >>> without_run("call log('2026-01-02 03:04:05.678', 1)")
+        >>> without_ids_and_times("call log('2026-01-02 03:04:05.678', 1)")
         "call log('?', 1)"
     """
     return ID_OR_TIME.sub("?", text)

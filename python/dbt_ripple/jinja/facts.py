@@ -371,7 +371,7 @@ class Argument(NamedTuple):
         expression: the same for two texts if they give the same expression, whatever it is worth.
         by_target: whether it asks for the target or an environment variable.
         by_clock: whether the time alone decides what it is worth.
-        by_run: whether it asks for the id or the time of the command that renders it.
+        names: what it names that is not its own: macros, variables, names of dbt's context.
         entries: how many entries it adds to a list; at least.
     """
 
@@ -379,7 +379,7 @@ class Argument(NamedTuple):
     expression: str
     by_target: bool
     by_clock: bool
-    by_run: bool
+    names: frozenset[str]
     entries: int
 
 
@@ -394,22 +394,22 @@ def configured(text: str) -> tuple[Argument, ...]:
         >>> [(a.name, a.by_target, a.by_clock) for a in configured(text)]
         [('alias', False, False), ('schema', True, False), ('predicates', False, True), ('', True, False)]
     """
-    may_depend = any(word in text for word in _OF_THE_TARGET | _OF_THE_RUN)
+    may_depend = any(word in text for word in _OF_THE_TARGET | OF_THE_RUN)
     tree = tree_of(text) if may_depend and "config" in text else None
     arguments: list[Argument] = []
     for call in tree.find_all(nodes.Call) if tree is not None else ():
         if isinstance(call.node, nodes.Name) and call.node.name == "config":
             given = [(keyword.key, keyword.value) for keyword in call.kwargs]
             for name, value in (*given, ("", call)):
-                names = {each.name for each in names_in(value)}
+                names = frozenset(each.name for each in names_in(value))
                 by_target = not names.isdisjoint(_OF_THE_TARGET)
                 by_clock = bool(names) and names <= _OF_THE_CLOCK
-                by_run = not names.isdisjoint(_OF_THE_RUN)
                 entries = len(value.items) if isinstance(value, nodes.List) else 1
-                arguments.append(Argument(name, repr(value), by_target, by_clock, by_run, entries))
+                arguments.append(Argument(name, repr(value), by_target, by_clock, names, entries))
     return tuple(arguments)
 
 
 _OF_THE_TARGET: Final = frozenset({"target", "env_var", "this"})
 _OF_THE_CLOCK: Final = frozenset({"modules", "run_started_at"})
-_OF_THE_RUN: Final = _OF_THE_CLOCK | {"invocation_id"}
+OF_THE_RUN: Final = _OF_THE_CLOCK | {"invocation_id"}
+"""What tells of the command that renders a text."""

@@ -11,12 +11,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.compare import Comparison
 from dbt_ripple.changes.diff import Diff, NodeDiff
 from dbt_ripple.pages.project_document import DescribedNode, Link, ProjectDocument
 from dbt_ripple.reasons import Reason
-from dbt_ripple.rendering.diff import edited_of
+from dbt_ripple.rendering.diff import Edits
 from dbt_ripple.selection import Selection
 
 State = Literal["added", "changed", "impacted", "broken", "stopped", "removed"]
@@ -106,9 +105,10 @@ def compared(
     impacted = [*selection.exposures]
     if selection.assets is not msgspec.UNSET:
         impacted += selection.assets
+    edits = Edits(difference, comparison.head)
     for node in difference.nodes:
         if node.change != "removed":
-            states[node.unique_id] = _differing(node, difference, comparison.head)
+            states[node.unique_id] = _differing(node, edits)
     for unique_id in impacted:
         if unique_id in document.nodes and unique_id not in states:
             why = "It reads something that differs."
@@ -152,14 +152,12 @@ _EDITED: Final = 3
 """How many edits are told of a node."""
 
 
-def _differing(node: NodeDiff, differences: Diff, head: Project) -> NodeState:
+def _differing(node: NodeDiff, edits: Edits) -> NodeState:
     state: State = "added" if node.change == "added" else "changed"
-    edited = edited_of(node.unique_id, differences, head)
-    why = "It is new." if state == "added" else f"Edited: {'; '.join(edited[:_EDITED])}."
-    if len(edited) > _EDITED:
-        why = f"{why[:-1]}; and {len(edited) - _EDITED:,} more."
-    if state == "changed" and not edited:
-        why = "It differs."
+    why = "It is new." if state == "added" else "It differs."
+    if state == "changed" and (edited := edits.of(node.unique_id)):
+        more = [f"and {len(edited) - _EDITED:,} more"] if len(edited) > _EDITED else []
+        why = f"Edited: {'; '.join([*edited[:_EDITED], *more])}."
     if node.change == "downstream":
         state, why = "impacted", "It reads something that differs."
     return NodeState(unique_id=node.unique_id, state=state, why=why, difference=node)

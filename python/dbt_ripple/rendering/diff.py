@@ -13,6 +13,7 @@ from dbt_ripple.rendering.output import count
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
+    from dbt_ripple.changes.causes import Cause
     from dbt_ripple.changes.diff import ColumnDiff, Diff, NodeDiff
 
 
@@ -80,34 +81,40 @@ def below(differences: Diff) -> str:
     return f"downstream: {count(columns, 'column')} of {count(len(nodes), 'node')}"
 
 
-def what_it_is(node: NodeDiff, differences: Diff) -> str:
-    """A change in a word: changed is what somebody edited, affected what differs because of that."""
-    kinds = {cause.kind for cause in differences.causes if node.unique_id in cause.nodes}
-    return (
-        "affected" if node.change == "changed" and kinds.isdisjoint(EDITED_THERE) else node.change
-    )
+class Edits:
+    """What was edited, by the nodes that differ because of it."""
 
+    def __init__(self, differences: Diff, head: Project) -> None:
+        self._head = head
+        self._causes: dict[str, list[Cause]] = {}
+        for cause in differences.causes:
+            for unique_id in cause.nodes:
+                self._causes.setdefault(unique_id, []).append(cause)
 
-def edited_of(
-    unique_id: str, differences: Diff, head: Project, *, markdown: bool = False
-) -> list[str]:
-    """What was edited that makes a node differ."""
-    causes = [
-        msgspec.structs.replace(cause, nodes=[unique_id] if cause.kind in OF_A_NODE else [])
-        for cause in differences.causes
-        if unique_id in cause.nodes and cause.kind not in ("compiled", "new", "removed")
-    ]
-    return edited_lines(causes, head, markdown=markdown)
+    def what_it_is(self, node: NodeDiff) -> str:
+        """A change in a word: changed is what somebody edited, affected what differs because of that."""
+        there = any(cause.kind in EDITED_THERE for cause in self._causes.get(node.unique_id, ()))
+        return node.change if there or node.change != "changed" else "affected"
+
+    def of(self, unique_id: str, *, markdown: bool = False) -> list[str]:
+        """What was edited that makes a node differ, a line each."""
+        causes = [
+            msgspec.structs.replace(cause, nodes=[unique_id] if cause.kind in OF_A_NODE else [])
+            for cause in self._causes.get(unique_id, ())
+            if cause.kind not in ("compiled", "new", "removed")
+        ]
+        return edited_lines(causes, self._head, markdown=markdown)
 
 
 def diff_text(differences: Diff, base: Project, head: Project) -> Iterator[str]:
     """The differences as text, line by line."""
+    edits = Edits(differences, head)
     for node in differences.nodes:
         if node.change == "downstream":
             continue
-        what = what_it_is(node, differences)
+        what = edits.what_it_is(node)
         yield styled(f"{name_of(node.unique_id, head, base)} ({what})", bold=True)
-        yield from (f"  edited: {line}" for line in edited_of(node.unique_id, differences, head))
+        yield from (f"  edited: {line}" for line in edits.of(node.unique_id))
         if node.change == "added":
             yield f"  {count(len(node.columns), 'column')}"
             continue
@@ -125,13 +132,14 @@ def diff_text(differences: Diff, base: Project, head: Project) -> Iterator[str]:
 
 def diff_markdown(differences: Diff, base: Project, head: Project) -> Iterator[str]:
     """The differences as Markdown, line by line."""
+    edits = Edits(differences, head)
     for node in differences.nodes:
         if node.change == "downstream":
             continue
-        what = what_it_is(node, differences)
+        what = edits.what_it_is(node)
         yield f"### {code(name_of(node.unique_id, head, base))} ({what})"
         yield ""
-        if edited := edited_of(node.unique_id, differences, head, markdown=True):
+        if edited := edits.of(node.unique_id, markdown=True):
             yield from (f"- edited: {line}" for line in edited)
             yield ""
         if node.change == "added":

@@ -17,7 +17,7 @@ from dbt_ripple.changes.diff import diff
 from dbt_ripple.changes.removed_columns import MissingNames, RemovedColumn
 from dbt_ripple.governance.verdict import TO_DO, deciding, in_few_words, to_do
 from dbt_ripple.rendering.causes import cause_markdown
-from dbt_ripple.rendering.diff import below, entries, name_of, what_it_is
+from dbt_ripple.rendering.diff import Edits, below, entries, name_of
 from dbt_ripple.rendering.escaping import code, in_one_line, prose, shown
 from dbt_ripple.rendering.gate import GateAnswer, known_findings, new_findings, reach, subject
 from dbt_ripple.rendering.output import count
@@ -282,10 +282,11 @@ def _changes(gate_answer: GateAnswer) -> _Part:
     # What was not edited and does not compile stands under "What breaks".
     only_broken = {b.unique_id for b in difference.broken} - gate_answer.comparison.modified
     listed_changes: list[tuple[str, list[str]]] = []
+    edits = Edits(difference, gate_answer.head)
     for node in difference.nodes:
         if node.change == "downstream" or node.unique_id in only_broken:
             continue
-        name = f"{name_of(node.unique_id, gate_answer.head, gate_answer.base)} ({what_it_is(node, difference)})"
+        name = f"{name_of(node.unique_id, gate_answer.head, gate_answer.base)} ({edits.what_it_is(node)})"
         listed = [[count(len(node.columns), "column")]] if node.change == "added" else entries(node)
         listed_changes += [(name, entry) for entry in listed] or [(name, [])]
 

@@ -13,8 +13,10 @@ from dbt_ripple.artifacts.project import TestMetadata
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.causes import Cause, hunks
 from dbt_ripple.changes.comparability import with_session
+from dbt_ripple.changes.diff import Diff, NodeDiff
 from dbt_ripple.governance.gate import gate
 from dbt_ripple.rendering.causes import cause_lines, cause_markdown
+from dbt_ripple.rendering.diff import Edits
 from dbt_ripple.selection.select import select, select_from
 
 SOURCE = node("source.p.s.raw", columns=["id", "amount"])
@@ -213,3 +215,65 @@ def test_a_cause_of_several_nodes_is_told_once() -> None:
     found = comparison.causes.of_all(["model.p.stg", "model.p.top"])
     assert [(c.kind, c.name, len(c.nodes)) for c in found] == [("config", "materialized", 2)]
     assert select_from(comparison).causes[0].name == "materialized"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        # Every place adds tags, so a yml file may have; what config() says of another key holds.
+        ("tags", ["a", "b"], ["config"]),
+        ("begin", "2026-01-02", []),
+        ("lookback", 2, ["config"]),
+    ],
+)
+def test_a_setting_that_config_gives_by_the_same_words_is_no_cause(
+    key: str, value: object, told: list[str]
+) -> None:
+    raw = "{{ config(tags='a', begin=modules.datetime.date.today()) }} select id, amount from s.raw"
+    base, head = (
+        world(raw=raw, config={"tags": ["a"], "begin": "2026-01-01", "lookback": 1} | more)
+        for more in ({}, {key: value})
+    )
+    found = compare(base, head).causes.of("model.p.stg")
+    assert [c.kind for c in found if c.name == key] == told
+
+
+def test_changed_is_what_was_edited_and_affected_what_differs_because_of_it() -> None:
+    def edits(kind: str, *nodes: str) -> Edits:
+        return Edits(Diff(causes=[Cause(kind=kind, name="x", nodes=[*nodes])]), world())
+
+    stg = NodeDiff(unique_id="model.p.stg", change="changed")
+    words = {
+        kind: edits(kind, "model.p.stg").what_it_is(stg)
+        for kind in ("code", "config", "seed", "macro", "var")
+    }
+    assert words == {
+        "code": "changed",
+        "config": "changed",
+        "seed": "changed",
+        "macro": "affected",
+        "var": "affected",
+    }
+    assert edits("code", "model.p.top").what_it_is(stg) == "affected"
+    added = NodeDiff(unique_id="model.p.stg", change="added")
+    assert edits("macro", "model.p.stg").what_it_is(added) == "added"
+    assert edits("macro", "model.p.top").of("model.p.stg") == []
+    assert edits("macro", "model.p.stg", "model.p.top").of("model.p.stg") == ["macro x"]
+
+
+def test_a_function_that_was_built_is_as_it_was_parsed() -> None:
+    """dbt notes the macros that built it."""
+
+    def side(body: str = "x + 1", *built_by: str) -> Project:
+        function = node("function.p.bumped", body, macros=[*built_by])
+        calls = node("model.p.calls", "select s.bumped(1) as a", "function.p.bumped")
+        test = node("test.p.of_calls", "select * from s.calls where a is null", "model.p.calls")
+        makes = macro("macro.p.spark__scalar_function_sql", "{{ model.compiled_code }}")
+        of_dbt = macro("macro.dbt.scalar_function_sql", "...")
+        return project(function, calls, test, macros=[makes, of_dbt])
+
+    built = side("x + 1", "macro.p.spark__scalar_function_sql")
+    assert select(built, side()).tests == []
+    (cause,) = select(built, side("x + 2")).causes
+    nodes = ["model.p.calls", "function.p.bumped"]
+    assert (cause.kind, cause.name, cause.nodes) == ("code", "bumped", nodes)

@@ -411,7 +411,6 @@ SILENT = [
         f"{MARTS}/inc.sql",
         "unique_key='order_id'",
         "unique_key='order_id', on_schema_change='ignore'",
-        of_state="code",
     ),
     Row(
         "a materialization that is said once more",
@@ -430,7 +429,6 @@ SILENT = [
         "util/macros/util.sql",
         "{% macro plus",
         "{% macro current_timestamp() %}now(){% endmacro %}\n{% macro ref(a) %}x{% endmacro %}\n{% macro plus",
-        of_state="macro",
     ),
     Row(
         "a package's macro that names relations",
