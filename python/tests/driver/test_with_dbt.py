@@ -81,7 +81,8 @@ def test_explain_and_diff_between_two_commits(
     code, out, err = ripple(monkeypatch, capsys, "diff", *since_main)
     assert code == 0, err
     assert out == (
-        "stg_orders (changed)\n  amount: redefined\n    - amount\n    + amount * 2\n"
+        "stg_orders (changed)\n  edited: stg_orders (models/stg_orders.sql:1)\n"
+        "  amount: redefined\n    - amount\n    + amount * 2\n"
         "downstream: 5 columns of 3 nodes\n"
     )
     asked = ("explain", "not_null_fct_customers_total", *since_main)
