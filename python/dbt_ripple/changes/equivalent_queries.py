@@ -19,6 +19,7 @@ from dbt_ripple.graph.lineage_tests import is_lineage_test
 from dbt_ripple.graph.linking.canonical_mode import CanonicalMode
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.data_tests import link_data_test
+from dbt_ripple.graph.unresolved_names import STORED
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
@@ -95,11 +96,17 @@ def _in_canonical_form(
         (comparison.base_context, comparison.base_analysis, seeds.base),
         (comparison.head_context, comparison.head_analysis, seeds.head),
     )
+    built = {
+        unique_id
+        for unique_id in edited
+        if all(context.project.nodes[unique_id].materialized in STORED for context, _, _ in sides)
+    }
     one, other = (
         CanonicalMode(
             ComparedSide.of(context, analysis, unchanged, cache, files),
             edited,
             base,
+            built,
         )
         for context, analysis, files in sides
     )

@@ -67,6 +67,8 @@ def canonical(
     table: FindTable,
     masking: Collection[str] = (),
     types: FindTypes | None = None,
+    *,
+    is_built: bool = True,
 ) -> Canonical | None:
     """The canonical form of a query.
 
@@ -77,6 +79,8 @@ def canonical(
         table: the relation behind a name, as for `link`.
         masking: functions that mask their arguments, besides those known to.
         types: the types of a relation's columns by name, as far as they are known, given its key.
+        is_built: whether a build evaluates the query. Where it does not, as of a view, nobody would see
+            that an expression fails which is now evaluated: no rule applies that may bring that about.
 
     Returns:
         None where there is none: its columns are not all known, or it cannot be read for sure. It
@@ -86,7 +90,7 @@ def canonical(
     if len(sql) > MAX_LENGTH or plain.missing or plain.unknown or relation.unlisted:
         return None
     try:
-        return _canonical(sql, dialect, plain, table, masking, types)
+        return _canonical(sql, dialect, plain, table, masking, types, is_built)
     except (SqlglotError, RecursionError):
         return None
 
@@ -98,11 +102,13 @@ def _canonical(
     table: FindTable,
     masking: Collection[str],
     types: FindTypes | None,
+    is_built: bool,
 ) -> Canonical | None:
     prepared = _prepared(sql, dialect, plain, table, masking, types)
     if prepared is None:
         return None
     tree, tokens, rewriting = prepared
+    rewriting.evaluated_alike = not is_built
     tree = settle(rewrite(tree, rewriting), rewriting)
     lowered = lower_tree(tree, tokens, dialect, masking)
     linked = _linked(lowered, dialect, table, in_any_order=True)

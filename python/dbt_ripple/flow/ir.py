@@ -95,13 +95,15 @@ class LoweredExpr(msgspec.Struct, array_like=True, gc=False, tag="x"):
     """An expression with what it depends on.
 
     ``deps`` maps a reference to kinds, ``subs`` a subquery to the kinds its value has here, ``rows``
-    holds the kinds in which the row set itself is the value (``count(*)``).
+    holds the kinds in which the row set itself is the value (``count(*)``). Whether a condition
+    ``may_fail`` says if it counts which rows it is asked of.
     """
 
     e: Expr
     deps: dict[int, int]
     subs: dict[int, int]
     rows: int = 0
+    may_fail: bool = False
 
 
 class Table(msgspec.Struct, array_like=True, gc=False, tag="t"):

@@ -22,7 +22,7 @@ from dbt_ripple.graph.relations import RELATIONS
 if TYPE_CHECKING:
     from dbt_ripple.graph.linking.linker import Linker
 
-_STORED: Final = frozenset({"table", "incremental", "seed", "snapshot"})
+STORED: Final = frozenset({"table", "incremental", "seed", "snapshot"})
 
 
 class OpaqueNames(NamedTuple):
@@ -99,7 +99,7 @@ def engine_refuses(linked: Linked, name: str, dialect: str, stored: bool) -> IsR
 def reads_stored(project: Project, unique_id: str) -> bool:
     """Whether all that a node refers to are stored tables, as far as dbt knows."""
     return all(
-        above.resource_type == "source" or above.materialized in _STORED
+        above.resource_type == "source" or above.materialized in STORED
         for parent in project.parents.get(unique_id, ())
         if (above := project.nodes[parent]).resource_type in RELATIONS
     )

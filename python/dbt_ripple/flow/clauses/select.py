@@ -111,10 +111,10 @@ class SelectClauses:
         return [column.fp for column in self.columns]
 
     def condition(self, conditions: Sequence[LoweredExpr]) -> None:
-        """Keep the rows that meet all of these."""
+        """Keep the rows that meet all of these. One that may fail is asked of those that are left by then."""
         for x in conditions:
             fp, deps = self.env.value(x)
-            self.fp = where(self.fp, fp)
+            self.fp = where(self.fp, digest(b"asked of", self.fp, fp) if x.may_fail else fp)
             self.add(deps, FILTER)
             if self.known_constraints is not None:
                 self.known_constraints.where(self.env, x, fp, self.fp)

@@ -12,6 +12,7 @@ from dbt_ripple.flow.ir import FILTER, SORT, LoweredExpr, Rel, Source
 from dbt_ripple.flow.lowering.expressions import Expressions
 from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list, ordinal_of
 from dbt_ripple.flow.lowering.scope import TWICE, Unsupported
+from dbt_ripple.flow.may_fail import may_fail
 
 READ_OF_NAME: Final = argument_names("this table")
 
@@ -92,7 +93,9 @@ class ClauseHelpers(Expressions):
             elif isinstance(node, exp.Paren):
                 stack.append(node.this)
             else:
+                fails = may_fail(node, self.dialect)
                 conjuncts.append(self.lower_alone(node, kind))
+                conjuncts[-1].may_fail = fails
         return conjuncts
 
     def ordinal(self, node: Any) -> int | None:

@@ -12,6 +12,7 @@ from dbt_ripple.flow.lowering.dependency_kinds import transformed
 from dbt_ripple.flow.lowering.parse_tree import QUANTIFIERS, is_quantified, verbatim
 from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import TAGS, ExpressionWalk, Rule, merkle
+from dbt_ripple.flow.may_fail import may_fail
 from dbt_ripple.flow.sqlglot_versions import ArrayContainedBy
 
 LOGIC_TYPES: Final = (exp.And, exp.Or)
@@ -148,11 +149,13 @@ class Operators(ExpressionWalk):
     def logic(self, node: Any, kind: int) -> Expr:
         """All that one of AND and OR joins: in SQL's logic their order and brackets say nothing.
 
+        What may fail counts with what stands before it, which may keep it from being evaluated.
         Not recursive, as in `chain`.
         """
         kind = transformed(kind)
         t = type(node)
         terms: list[Expr] = []
+        in_turn = False
         ahead: list[Any] = [node]
         while ahead:
             current = ahead.pop()
@@ -163,8 +166,11 @@ class Operators(ExpressionWalk):
             elif current is node:
                 return self.generic(node, kind)
             else:
+                in_turn = in_turn or may_fail(current, self.dialect)
                 terms.append(self.expr(current, kind))
         tag = t.__name__.encode()
+        if in_turn:
+            return merkle([b"in turn", tag, *terms])
         if all(type(term) is bytes for term in terms):
             return digest(tag, *sorted(terms))
         return ["C", tag, *terms]

@@ -101,7 +101,7 @@ def constants(node: Any, rewriting: Rewriting) -> Any:
     return exp.Boolean(this=equal == (type(node) is exp.EQ))
 
 
-@rule("BETWEEN", exp.Between)
+@rule("BETWEEN", exp.Between, evaluates=True)
 def between(node: exp.Between, rewriting: Rewriting) -> Any:
     """`a between b and c` is `a >= b and a <= c`; not where the bounds may change places."""
     args = {name for name, value in node.args.items() if value}
@@ -167,7 +167,7 @@ def coalesced_condition(node: exp.Coalesce, rewriting: Rewriting) -> Any:
     return node.this if is_predicate(node.this) and only_truth_counts(node) else None
 
 
-@rule("a condition in conjunctive form", exp.And, exp.Or)
+@rule("a condition in conjunctive form", exp.And, exp.Or, evaluates=True)
 def in_clauses(node: Any, rewriting: Rewriting) -> Any:
     """AND of ORs, each written once: what another clause implies is left out, and constants.
 

@@ -324,7 +324,7 @@ def merged(select: exp.Select, rewriting: Rewriting) -> Any:
         if left:
             join.set("on", joined([*terms(join.args["on"], exp.And), *conditions], exp.And))
         elif conditions:
-            _add(select, conditions)
+            _put(select, [*conditions, *_where(select)])  # they are asked first
         return select
     return None
 
@@ -346,7 +346,7 @@ def _is_item(column: Any) -> bool:
 # -- joins ------------------------------------------------------------------------------------------
 
 
-@rule("WHERE for ON", exp.Select, of_sources=True)
+@rule("WHERE for ON", exp.Select, of_sources=True, evaluates=True)
 def where_for_on(select: exp.Select, rewriting: Rewriting) -> Any:
     """What an inner join is joined ON is a condition of WHERE."""
     conditions: list[Any] = []
@@ -361,7 +361,7 @@ def where_for_on(select: exp.Select, rewriting: Rewriting) -> Any:
     return select
 
 
-@rule("LEFT JOIN that has to meet", exp.Select, of_sources=True, reorders=True)
+@rule("LEFT JOIN that has to meet", exp.Select, of_sources=True, reorders=True, evaluates=True)
 def inner_for_left(select: exp.Select, rewriting: Rewriting) -> Any:
     """A left join is an inner one where WHERE is only true of rows that it has met."""
     for alias, _, join in _sources(select):
@@ -379,7 +379,7 @@ def inner_for_left(select: exp.Select, rewriting: Rewriting) -> Any:
     return None
 
 
-@rule("semi join", exp.Select, of_sources=True, reorders=True)
+@rule("semi join", exp.Select, of_sources=True, reorders=True, evaluates=True)
 def semi_join(select: exp.Select, rewriting: Rewriting) -> Any:
     """A semi join is EXISTS in WHERE, and an anti join NOT EXISTS."""
     for alias, relation, join in _sources(select):
@@ -395,7 +395,7 @@ def semi_join(select: exp.Select, rewriting: Rewriting) -> Any:
     return None
 
 
-@rule("LEFT JOIN that has not met", exp.Select, of_sources=True, reorders=True)
+@rule("LEFT JOIN that has not met", exp.Select, of_sources=True, reorders=True, evaluates=True)
 def anti_join(select: exp.Select, rewriting: Rewriting) -> Any:
     """A left join of which WHERE keeps what has met nothing is NOT EXISTS.
 
@@ -443,7 +443,7 @@ def _exists(relation: Any, conditions: list[Any], negated: bool) -> Any:
 # -- IN and EXISTS ----------------------------------------------------------------------------------
 
 
-@rule("EXISTS for IN", exp.In, of_sources=True, reorders=True)
+@rule("EXISTS for IN", exp.In, of_sources=True, reorders=True, evaluates=True)
 def exists_for_in(node: exp.In, rewriting: Rewriting) -> Any:
     """As a condition, `a in (select b from t)` is `exists (select 1 from t where b = a)`.
 
@@ -480,7 +480,7 @@ def exists_for_in(node: exp.In, rewriting: Rewriting) -> Any:
     return _exists(source, [condition], False)
 
 
-@rule("what EXISTS selects", exp.Exists, of_sources=True)
+@rule("what EXISTS selects", exp.Exists, of_sources=True, evaluates=True)
 def exists(node: exp.Exists, rewriting: Rewriting) -> Any:
     """EXISTS asks whether there is a row, not what is in it, nor how often it is there."""
     query = node.this
@@ -504,7 +504,7 @@ def exists(node: exp.Exists, rewriting: Rewriting) -> Any:
 # -- groups -----------------------------------------------------------------------------------------
 
 
-@rule("HAVING on a key", exp.Select, of_sources=True, reorders=True)
+@rule("HAVING on a key", exp.Select, of_sources=True, reorders=True, evaluates=True)
 def having_on_a_key(select: exp.Select, rewriting: Rewriting) -> Any:
     """A condition of HAVING that asks only keys of the groups is one of WHERE."""
     having, keys = select.args.get("having"), _plain_group(select)
@@ -527,7 +527,7 @@ def having_on_a_key(select: exp.Select, rewriting: Rewriting) -> Any:
     return select
 
 
-@rule("a filter above groups", exp.Select, of_sources=True)
+@rule("a filter above groups", exp.Select, of_sources=True, evaluates=True)
 def having_for_where(select: exp.Select, rewriting: Rewriting) -> Any:
     """What is asked of the groups of a subquery is HAVING in it."""
     above = _above(select, rewriting)
@@ -590,7 +590,7 @@ def _generates(node: Any) -> bool:
 # -- set operations ---------------------------------------------------------------------------------
 
 
-@rule("a filter above UNION", exp.Select, of_sources=True)
+@rule("a filter above UNION", exp.Select, of_sources=True, evaluates=True)
 def filter_of_branches(select: exp.Select, rewriting: Rewriting) -> Any:
     """What is asked of the rows of a UNION is asked of each of its branches."""
     for condition, relation, alias in _above(select, rewriting):

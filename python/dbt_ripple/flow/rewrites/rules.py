@@ -12,6 +12,7 @@ from sqlglot import exp
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, VOLATILE_TYPES, is_quantified
+from dbt_ripple.flow.may_fail import may_fail
 
 MAX_ROUNDS: Final = 12
 """How often all rules are tried on a query; what is not settled by then stays as it is."""
@@ -53,6 +54,8 @@ class Rewriting:
             is a query lists its columns.
         apart: whether, besides, no two sources of the whole query have one alias.
         order_matters: whether something in the query asks in which order rows come.
+        evaluated_alike: whether nothing that may fail may be evaluated of other rows than before: no
+            build would show that it does.
         types: of the columns of a source by its alias, as far as they are known.
         fresh: how many names have been made up.
         reordered: whether rows may come in another order by a rule that is not one that ``reorders``.
@@ -63,6 +66,7 @@ class Rewriting:
     qualified: bool = False
     apart: bool = False
     order_matters: bool = True
+    evaluated_alike: bool = False
     types: dict[str, dict[str, str]] = field(default_factory=dict)
     fresh: int = 0
     reordered: bool = False
@@ -79,6 +83,7 @@ class NamedRule:
     Attributes:
         of_sources: whether it asks which source a column is of.
         reorders: whether the rows may come in another order.
+        evaluates: whether an expression may be evaluated of other rows than before, or not at all.
         at_last: whether it applies once no other rule does any more.
     """
 
@@ -87,6 +92,7 @@ class NamedRule:
     apply: Rule
     of_sources: bool = False
     reorders: bool = False
+    evaluates: bool = False
     at_last: bool = False
 
 
@@ -95,13 +101,18 @@ RULES: Final[dict[str, NamedRule]] = {}
 
 
 def rule(
-    name: str, *on: type, of_sources: bool = False, reorders: bool = False, at_last: bool = False
+    name: str,
+    *on: type,
+    of_sources: bool = False,
+    reorders: bool = False,
+    evaluates: bool = False,
+    at_last: bool = False,
 ) -> Callable[[Rule], Rule]:
     """Put a rule into the registry."""
 
     def register(apply: Rule) -> Rule:
         assert name not in RULES, name
-        RULES[name] = NamedRule(name, on, apply, of_sources, reorders, at_last)
+        RULES[name] = NamedRule(name, on, apply, of_sources, reorders, evaluates, at_last)
         return apply
 
     return register
@@ -166,6 +177,8 @@ def _visit(node: Any, by_type: dict[type, list[NamedRule]], rewriting: Rewriting
     for child in list(node.iter_expressions()):
         changed |= _visit(child, by_type, rewriting)
     for named in by_type.get(type(node), ()):
+        if named.evaluates and rewriting.evaluated_alike and may_fail(node, rewriting.dialect):
+            continue
         rewritten = named.apply(node, rewriting)
         if rewritten is None:
             continue

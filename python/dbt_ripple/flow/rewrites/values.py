@@ -110,7 +110,7 @@ def case_in_else(node: exp.Case, rewriting: Rewriting) -> Any:
     return node
 
 
-@rule("branches of one value", exp.Case)
+@rule("branches of one value", exp.Case, evaluates=True)
 def branches_of_one_value(node: exp.Case, rewriting: Rewriting) -> Any:
     """Neighbouring branches that give the same are one; the last that gives what ELSE does is ELSE."""
     if node.this is not None or not is_pure(node, rewriting.dialect):
@@ -276,7 +276,7 @@ def default_frame(node: exp.Window, rewriting: Rewriting) -> Any:
 _BY_CONDITION: Final = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
 
-@rule("FILTER", exp.Filter)
+@rule("FILTER", exp.Filter, evaluates=True)
 def filter_(node: exp.Filter, rewriting: Rewriting) -> Any:
     """`sum(a) filter (where b)` is `sum(case when b then a end)`: of aggregates that skip NULLs."""
     call, where = node.this, node.expression

@@ -31,6 +31,7 @@ class CanonicalMode(LinkingMode):
         edited: the nodes that have another text on the other side: only these are rewritten, since
             one text over relations that are the same is the same as it stands.
         base: of its catalog the types are taken, which hold of what is the same on both sides.
+        built: those of ``edited`` whose query is evaluated when they are built, on both sides.
 
     Attributes:
         linker: of this side, in this mode.
@@ -42,11 +43,13 @@ class CanonicalMode(LinkingMode):
         side: ComparedSide,
         edited: Collection[str],
         base: Project,
+        built: Collection[str] = (),
     ) -> None:
         self.analysis = side.analysis
         self.unchanged = side.unchanged
         self.edited = edited
         self.base = base
+        self.built = built
         self.linker = side.linker(self)
         self.rules: dict[str, list[str]] = {}
 
@@ -86,7 +89,10 @@ class CanonicalMode(LinkingMode):
         from dbt_ripple.flow.canonical import canonical
 
         types_of = functools.partial(self._types_of, linker)
-        form = canonical(sql, dialect, linked, table, linker.context.masking, types_of)
+        form = canonical(
+            *(sql, dialect, linked, table, linker.context.masking, types_of),
+            is_built=unique_id in self.built,
+        )
         linker.above[unique_id] = above
         linker.named_by[unique_id] = named
         if form is None:

@@ -1,0 +1,51 @@
+"""Can an expression fail when it is evaluated? Then it counts whether, and of which rows, it is."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+DIVIDES_BY_ZERO: Final = frozenset({"duckdb", "hive", "mysql", "spark2", "sqlite"})
+"""Dialects in which a division by zero gives a value, or NULL."""
+
+
+def _classes(names: str) -> tuple[Any, ...]:
+    return tuple(t for n in names.split() if (t := getattr(exp, n, None)) is not None)
+
+
+_NEVER: Final = _classes(
+    "And Or Xor Case If Coalesce Nullif Nvl2 Lower Upper Trim Length Concat ConcatWs Substring Left Right Replace "
+    "Abs Greatest Least Extract DateTrunc TimestampTrunc Year Month Day Quarter Hour Minute CurrentDate "
+    "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith Contains TryCast DateAdd DateSub DateDiff Round"
+)
+"""Functions of sqlglot's that fail for no value of the types that they take; an aggregate is no other."""
+_DIVISIONS: Final = _classes("Div IntDiv Mod")
+_QUERIES: Final = (exp.From, exp.Join, exp.In, exp.Exists, exp.CTE, exp.SetOperation)
+
+
+def may_fail(expression: Any, dialect: str) -> bool:
+    """Whether an expression may fail for some values, or some rows, that it is evaluated for.
+
+    A cast may, a division by zero, a subquery of several rows, and any function that is not known
+    not to. What overflows, and what an engine casts by itself, is not looked for.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> [may_fail(parse_one(e), "duckdb") for e in ("a > 1 and b is null", "a::int > 1", "a::text", "f(a)")]
+        [False, True, False, True]
+    """
+    return any(_fails(node, dialect) for node in expression.walk())
+
+
+def _fails(node: Any, dialect: str) -> bool:
+    if isinstance(node, exp.Cast):
+        if isinstance(node, exp.TryCast):
+            return False
+        text = isinstance(node.to, exp.DataType) and node.to.this in exp.DataType.TEXT_TYPES
+        return not text and not isinstance(node.this, (exp.Literal, exp.Null))
+    if isinstance(node, _DIVISIONS):
+        return dialect not in DIVIDES_BY_ZERO
+    if isinstance(node, exp.Subquery):
+        return node.parent is not None and not isinstance(node.parent, _QUERIES)
+    return isinstance(node, exp.Func) and not isinstance(node, (exp.AggFunc, *_NEVER))
