@@ -7,7 +7,8 @@ sum of floating point numbers. Only what is known to be repeatable is called so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -58,6 +59,109 @@ def nondeterminism(sql: str, dialect: str, inexact: Iterable[str] | None) -> Non
     if not isinstance(tree, exp.Query):
         return Nondeterminism("it is no query that is followed", Cause.CHANCE)
     return _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact}).reason()
+
+
+EVERYTHING: Final = "*"
+"""In place of the names of columns: all of them, and which rows there are."""
+
+_WORD: Final = re.compile(r"\w+")
+_CALL: Final = re.compile(r"(\w+)\s*\(")
+
+
+def other_each_time(sql: str, dialect: str, read: Collection[str] = ()) -> frozenset[str]:
+    """The columns of a query that may be other values each time it runs over the same rows.
+
+    That is what asks for the time, chance or the session, or calls a function nobody knows. A table
+    holds what was given once; who reads a view has it made anew.
+
+    Args:
+        sql: a compiled query.
+        dialect: sqlglot's name of its engine.
+        read: the columns of what it reads that are other values each time.
+
+    Returns:
+        Names in lower case, more rather than less; `EVERYTHING` where it may be any, or the rows.
+
+    Example:
+        >>> sorted(other_each_time("select a, now() as b, random() + a as c from t", "duckdb"))
+        ['b', 'c']
+        >>> other_each_time("with x as (select now() as b from t) select a from x where b > a", "duckdb")
+        frozenset({'*'})
+    """
+    if not read and not _may_be_other(sql, dialect):
+        return frozenset()
+    try:
+        tree = sqlglot.parse_one(sql, dialect=dialect)
+    except (SqlglotError, RecursionError):
+        return frozenset({EVERYTHING})
+    if not isinstance(tree, exp.Query):
+        return frozenset({EVERYTHING})
+    if EVERYTHING in read:
+        return frozenset({EVERYTHING})
+    query = _Query(tree, dialect, None)
+    found = [n for n in tree.walk() if (why := query.of(n)) is not None and why.by is Cause.CHANCE]
+    if not found and not read:
+        return frozenset()
+    if any(map(_is_by_place, tree.walk())):
+        return frozenset({EVERYTHING})
+    names = set(read)
+    looked: set[str] = set()
+    while True:
+        for node in found:
+            item = _item(node)
+            names.add(
+                item.alias_or_name.lower()
+                if isinstance(item, exp.Alias | exp.Column)
+                else EVERYTHING
+            )
+        if EVERYTHING in names:
+            return frozenset({EVERYTHING})
+        if names == looked:
+            return frozenset(names)
+        found = [c for c in tree.find_all(exp.Column) if c.name.lower() in names - looked]
+        looked = set(names)
+
+
+def _is_by_place(node: Any) -> bool:
+    """Whether a piece of a query gives a column a name that does not stand beside what it is."""
+    if isinstance(node, exp.Star):
+        return any(node.args.values())
+    if isinstance(node, exp.TableAlias):
+        return bool(node.args.get("columns"))
+    return isinstance(node, _BY_PLACE)
+
+
+def _item(node: Any) -> Any:
+    """The item of a select list that a node is part of; None where it decides which rows there are."""
+    while node.parent is not None:
+        if isinstance(node.parent, exp.Select):
+            select = node.parent
+            if node.arg_key != "expressions" or select.args.get("distinct"):
+                return None
+            return None if _is_inside(select) else node
+        node = node.parent
+    return None
+
+
+def _is_inside(select: Any) -> bool:
+    """Whether a SELECT is part of an expression: what it gives goes into that."""
+    above = select.parent
+    while isinstance(above, exp.Subquery):
+        above = above.parent
+    return above is not None and not isinstance(above, exp.CTE | exp.From | exp.Join)
+
+
+def _may_be_other(sql: str, dialect: str) -> bool:
+    """Whether a text has a word that `other_each_time` has to look at."""
+    kind = functions(dialect).kind
+    text = sql.lower()
+    if not _OTHER_WORDS.isdisjoint(_WORD.findall(text)):
+        return True
+    return any(
+        called not in _NO_CALL
+        and (called in _OF_NOW or kind(called) not in ("scalar", "aggregate", "window"))
+        for called in set(_CALL.findall(text))
+    )
 
 
 def is_repeatable(expression: str, dialect: str) -> bool:
@@ -328,6 +432,7 @@ _UNKNOWN: Final = _classes(
     "Command Parameter SessionParameter Placeholder TableSample MatchRecognize Version HistoricalData"
 )
 _LIMITING: Final = _classes("Limit Offset Fetch")
+_BY_PLACE: Final = _classes("SetOperation Pivot Unnest Lateral Columns")
 _NUMERIC: Final = _classes(
     "ArgMax ArgMin Corr CovarPop CovarSamp Kurtosis Median PercentileCont PercentileDisc Quantile "
     "RegrAvgx RegrAvgy RegrCount RegrIntercept RegrR2 RegrSlope RegrSxx RegrSxy RegrSyy Skewness "
@@ -400,10 +505,19 @@ _BARE: Final = frozenset(
     "session_user sysdate systimestamp user".split()
 )
 """Names that are no column where no table has them."""
+_NO_CALL: Final = frozenset(
+    "all and any as between by case cast coalesce distinct else exists extract filter from group having if in "
+    "interval is join lateral like limit not nullif numeric decimal on or order over partition rows select some then "
+    "try_cast union using values varchar char when where window with within".split()
+)
+"""Words that a bracket follows and that call nothing that is another value each time."""
 _PLACES: Final = frozenset("ctid oid rowid _rowid_ xmin _metadata _file _partitiontime".split())
 """Columns that say where a row lies, and that nobody defines."""
 _MOMENTS: Final = frozenset("now today tomorrow yesterday".split())
 """Texts that some engines cast to a moment."""
+_OTHER_WORDS: Final = (
+    VOLATILE_NAMES | _SESSION | _BARE | _PLACES | _MOMENTS | {"sample", "tablesample", "repeatable"}
+)
 _OF_NOW: Final = {"age": 1, "unix_timestamp": 0, "date": 0, "time": 0, "datetime": 0}
 """Functions that count from now where they are given so few arguments."""
 

@@ -28,6 +28,7 @@ from dbt_ripple.graph.relations import (
     columns_of_node,
     rows_of_node,
 )
+from dbt_ripple.graph.unresolved_names import STORED
 from dbt_ripple.graph.unnamed_reads import CATALOG, relations_named, words_of_names
 from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Reason
@@ -65,6 +66,7 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
         repr(declared(node) if node.contract_enforced else []).encode(),
         *functions_called(linker, unique_id),
         *_left_for(linker, unique_id, node),
+        *([b"given once"] if _is_given_once(linker, unique_id, node) else []),
         *(fp for r in relations for fp in (r.all_fp(), r.rows.fp)),
     )
     in_catalog = [c.name for c in linker.catalog.get(unique_id, ())]
@@ -96,6 +98,11 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
         rows_fingerprint=rows_fp.hex(),
     )
     return LinkedNode(analysis, relation, [everything for _ in names], rows)
+
+
+def _is_given_once(linker: Linker, unique_id: str, node: Node) -> bool:
+    """Whether a node stores what would be another value each time."""
+    return node.materialized in STORED and bool(linker.context.other_each_time(unique_id))
 
 
 def _left_for(linker: Linker, unique_id: str, node: Node) -> list[bytes]:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from dbt_ripple.artifacts import Node, Project, masking_functions
+from dbt_ripple.flow.determinism import other_each_time
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
@@ -17,6 +18,7 @@ from dbt_ripple.graph.normalized_code import code_of
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.seed_files import checksum
+from dbt_ripple.graph.unresolved_names import STORED
 
 
 class ProjectContext:
@@ -82,6 +84,34 @@ class ProjectContext:
     @cached_property
     def _nodes_that_may_write(self) -> list[Node]:
         return nodes_that_may_write(self.project, self.macros)
+
+    @cached_property
+    def _each_time(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    def other_each_time(self, unique_id: str) -> frozenset[str]:
+        """The columns of a node's query that may be other values each time it runs (`flow.determinism`).
+
+        Those of the views that it reads are made anew with it; what a table holds is not.
+        """
+        known = self._each_time.get(unique_id)
+        if known is not None:
+            return known
+        self._each_time[unique_id] = frozenset()  # of a cycle
+        node = self.project.nodes[unique_id]
+        sql = node.compiled_code
+        if node.resource_type not in ("model", "snapshot") or node.is_python or not sql:
+            return frozenset()
+        above = (self.names.canonical.get(p, p) for p in self.project.parents.get(unique_id, ()))
+        read = frozenset[str]().union(
+            *(
+                self.other_each_time(p)
+                for p in above
+                if self.project.nodes[p].materialized not in STORED
+            )
+        )
+        names = self._each_time[unique_id] = other_each_time(sql, self.dialect, read)
+        return names
 
     @cached_property
     def all_code(self) -> bytes:

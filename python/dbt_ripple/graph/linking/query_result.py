@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.determinism import EVERYTHING
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import MADE_UP, fold, fold_stored
 from dbt_ripple.flow.ir import IDENTITY
@@ -31,7 +32,7 @@ from dbt_ripple.graph.relations import (
     rows_of_node,
     wrapped_columns,
 )
-from dbt_ripple.graph.unresolved_names import opaque_names
+from dbt_ripple.graph.unresolved_names import STORED, opaque_names
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
@@ -193,6 +194,22 @@ class QueryResult:
             self.reason = self.reason or why_unnamed(linker, unnamed)
             if unnamed.catalog and self.status == "analysed":
                 self.status = "opaque"
+
+    def tell_what_is_stored(self) -> None:
+        """What is another value each time is given once to what stores it, and to nothing else.
+
+        To be called when all columns are there.
+        """
+        names = self.linker.context.other_each_time(self.unique_id)
+        if not names or self.node.materialized not in STORED:
+            return
+        token = digest(b"given once", self.unique_id.encode())
+        whole = EVERYTHING in names
+        if whole:
+            self.wrapped = digest(self.wrapped, token)
+        for i, c in enumerate(self.columns):
+            if not whole and c.name.lower() in names:
+                self.columns[i] = OutputColumn(c.name, c.key, digest(token, c.fp), c.deps)
 
     def break_where_missing(self) -> None:
         """A query that looks for a name in vain is broken, as far as is known."""
