@@ -432,6 +432,11 @@ class Code(StrEnum):
         "base's file is not here, and git (with its whole history) does not show that it was never edited, "
         "so it counts as changed",
     )
+    SEES_ORDER = (
+        "sees_order",
+        "rows that {names:3} read may come in another order than on base, and no ORDER BY decides what is made of that: "
+        "they count as changed",
+    )
     TAKEN_FROM_BASE = (
         "taken_from_base",
         "{names:3} have other compiled SQL on head than on base, although everything that decides "

@@ -28,6 +28,7 @@ from dbt_ripple.changes.comparability import (
 from dbt_ripple.changes.compiled_sql_reuse import AgreedText, agree
 from dbt_ripple.changes.equivalent_macros import with_same_macros
 from dbt_ripple.changes.equivalent_queries import prove_equivalent
+from dbt_ripple.changes.order_seen import readers_of_order
 from dbt_ripple.changes.renamed_nodes import with_names_of_head
 from dbt_ripple.changes.seed_changes import SeedPair, pair_seeds
 from dbt_ripple.changes.state_modified import modified
@@ -261,7 +262,34 @@ def compare(
     ]
     if prove_equivalent(comparison, cache):
         _semantic_layer_again(comparison, cache)
+    if projects is not None and (seen := readers_of_order(comparison)):
+        _compare_in_other_order(comparison, seen, cache, projects)
     return comparison
+
+
+def _compare_in_other_order(
+    comparison: Comparison,
+    seen: dict[str, frozenset[str]],
+    cache: Cache | None,
+    projects: tuple[Project, Project],
+) -> None:
+    """Compare once more, where what sees the order of rows may see another one."""
+    head, context = comparison.head, comparison.head_context
+    context.in_other_order = seen
+    seeds = comparison.seeds
+    comparison.head_analysis = analyse(head, cache=cache, seeds=seeds.head, context=context)
+    _believe_base(comparison)
+    comparison.reworded = {}
+    in_words = (Code.REWORDED, Code.REWORDED_AND_MORE)
+    comparison.notes = [note for note in comparison.notes if note.code not in in_words]
+    comparison.changed = _changed(
+        comparison.base_analysis, comparison.head_analysis, head, seeds, projects
+    )
+    comparison.notes.append(
+        Code.SEES_ORDER(names=[head.nodes[unique_id].display_name for unique_id in seen])
+    )
+    if prove_equivalent(comparison, cache):
+        _semantic_layer_again(comparison, cache)
 
 
 def _believe_base(comparison: Comparison) -> None:

@@ -96,24 +96,67 @@ def other_each_time(sql: str, dialect: str, read: Collection[str] = ()) -> froze
         return frozenset({EVERYTHING})
     if not isinstance(tree, exp.Query):
         return frozenset({EVERYTHING})
-    if EVERYTHING in read:
-        return frozenset({EVERYTHING})
-    query = _Query(tree, dialect, None)
-    found = [n for n in tree.walk() if (why := query.of(n)) is not None and why.by is Cause.CHANCE]
+    found = _pieces(_Query(tree, dialect, None), Cause.CHANCE)
+    return _made_of(tree, found, read)
+
+
+class ByOrder(NamedTuple):
+    """The columns of a query that depend on the order of the rows it reads, in lower case.
+
+    Attributes:
+        open: where no ORDER BY says in which.
+        ties: where one leaves it open for rows that are equal to it, or which of equal values is shown
+            decides, or how a sum of floating point numbers is made; those of ``open`` are among them.
+    """
+
+    open: frozenset[str]
+    ties: frozenset[str]
+
+
+def by_order(sql: str, dialect: str, inexact: Iterable[str] | None) -> ByOrder:
+    """The columns of a query that depend on the order of rows; `EVERYTHING` where it may be any.
+
+    Args:
+        sql: a compiled query.
+        dialect: sqlglot's name of its engine.
+        inexact: as of `nondeterminism`.
+
+    Example:
+        >>> seen = by_order("select a, first(b) as f, sum(c) as s from t group by a", "duckdb", ["c"])
+        >>> sorted(seen.open), sorted(seen.ties)
+        (['f'], ['f', 's'])
+    """
+    try:
+        tree = sqlglot.parse_one(sql, dialect=dialect)
+    except (SqlglotError, RecursionError):
+        tree = None
+    if not isinstance(tree, exp.Query):
+        return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
+    query = _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact})
+    unordered = _pieces(query, Cause.ORDER)
+    return ByOrder(
+        _made_of(tree, unordered, ()), _made_of(tree, [*unordered, *_pieces(query, Cause.TIES)], ())
+    )
+
+
+def _pieces(query: _Query, cause: Cause) -> list[Any]:
+    """The pieces of a query that are not repeatable by this very cause."""
+    return [n for n in query.tree.walk() if (why := query.of(n)) is not None and why.by is cause]
+
+
+def _made_of(tree: Any, found: list[Any], read: Collection[str]) -> frozenset[str]:
+    """The columns of a query that pieces of it, and columns that it reads, enter."""
     if not found and not read:
         return frozenset()
-    if any(map(_is_by_place, tree.walk())):
+    if EVERYTHING in read or any(map(_is_by_place, tree.walk())):
         return frozenset({EVERYTHING})
     names = set(read)
     looked: set[str] = set()
     while True:
         for node in found:
             item = _item(node)
-            names.add(
-                item.alias_or_name.lower()
-                if isinstance(item, exp.Alias | exp.Column)
-                else EVERYTHING
-            )
+            named = isinstance(item, exp.Alias | exp.Column)
+            names.add(item.alias_or_name.lower() if named else EVERYTHING)
         if EVERYTHING in names:
             return frozenset({EVERYTHING})
         if names == looked:
@@ -480,9 +523,18 @@ def _is_exact(to: Any) -> bool:
 def inexact_type(data_type: str, dialect: str) -> bool:
     """Whether values of a type, as the engine calls it, may be equal and not the same."""
     try:
-        return not _is_exact(exp.DataType.build(data_type, dialect=dialect))
+        built = exp.DataType.build(data_type, dialect=dialect)
     except (SqlglotError, ValueError):
         return True
+    if dialect in _COLLATES_UNSEEN and built.this in exp.DataType.TEXT_TYPES:
+        return True
+    return not _is_exact(built)
+
+
+_COLLATES_UNSEEN: Final = frozenset(
+    {"duckdb", "fabric", "mysql", "oracle", "postgres", "redshift", "sqlite", "tsql"}
+)
+"""Dialects in which texts that are not the same may be equal by a collation that no type of a column shows."""
 
 
 _SESSION: Final = frozenset(

@@ -20,17 +20,17 @@ besides relations of which a vertex changed:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
+from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.macros import NAMING, dispatched
 from dbt_ripple.graph.traversal import reach, reach_all
-from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Code, Reason
 
 BUILT = frozenset({"model", "seed", "snapshot", "function"})
@@ -290,26 +290,6 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
                 name = head.nodes[parent].display_name
                 chosen.setdefault(test, Code.NAMES_CHANGED_COLUMN(name=name, column=column))
     return chosen
-
-
-def rewritten(comparison: Comparison, unique_ids: Iterable[str]) -> Iterator[str]:
-    """Those of the nodes of head whose own query base has in other words, not only in other layout."""
-    base, head = comparison.base, comparison.head
-    names: dict[str, str] | None = None
-    for unique_id in unique_ids:
-        node, then = head.nodes[unique_id], base.nodes.get(unique_id)
-        if then is None or not then.compiled_code or not node.compiled_code:
-            continue
-        if names is None:
-            names = other_names(base, head)
-        one, other = normalised(rename(then.compiled_code, names)), normalised(node.compiled_code)
-        if one == other:
-            continue
-        # Here, because it takes its time and hardly any change comes here.
-        from dbt_ripple.flow.query_text import same_words
-
-        if not same_words(one, other, dialect_of(head.metadata.adapter_type)):
-            yield unique_id
 
 
 def edited_ephemerals(comparison: Comparison) -> list[str]:

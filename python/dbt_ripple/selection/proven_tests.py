@@ -177,7 +177,9 @@ class _Proofs:
         ):
             if filtered := deletes_as_filters(context, analysis):
                 side = context.project
+                in_other_order = context.in_other_order
                 context = ProjectContext(side.having(nodes=side.nodes | filtered))
+                context.in_other_order = in_other_order
             contexts.append(context)
         self.base = FactMode(
             ComparedSide.of(contexts[0], before, unchanged, cache, seeds.base),

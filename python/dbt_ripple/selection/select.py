@@ -16,6 +16,7 @@ from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.fixture_types import FixtureTypes
 from dbt_ripple.changes.removed_columns import MissingNames
+from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.changes.state_modified import modified, modified_tests
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import Analysis
@@ -29,7 +30,6 @@ from dbt_ripple.selection.impact_paths import ImpactPaths
 from dbt_ripple.selection.models_to_build import (
     BUILT,
     only_tests_compile,
-    rewritten,
     tests_to_try,
     to_build,
 )

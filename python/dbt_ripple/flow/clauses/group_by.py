@@ -14,7 +14,7 @@ from dbt_ripple.flow.scope import Env, QueryLinker, has_aggregate, value_of
 
 def group_by(
     linker: QueryLinker, rel: Select, env: Env, rows_fp: bytes, add: Callable[[Deps, int], None]
-) -> bytes:
+) -> tuple[bytes, list[bytes]]:
     """N of a grouping: what goes in, and the keys; their structure where there is one.
 
     Args:
@@ -23,6 +23,9 @@ def group_by(
         env: its scope; its `keys`, and the columns inside of keys, are noted there.
         rows_fp: N of the rows that go in.
         add: notes what the rows depend on, too.
+
+    Returns:
+        It; and the keys as they are written, by which an engine may leave the rows in some order.
     """
     keys: list[bytes] = []
     chosen: list[Value] = []
@@ -59,7 +62,7 @@ def group_by(
         rows_fp = digest(tag, rows_fp, *sorted(set(keys)))
     if linker.known_constraints is not None:
         linker.known_constraints.group(env, keys, bool(rel.group_tag) or loose, rows_fp)
-    return rows_fp
+    return rows_fp, keys
 
 
 def _positions(

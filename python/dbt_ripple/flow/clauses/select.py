@@ -164,7 +164,8 @@ class SelectClauses:
         if not rel.grouped:
             env.row_deps = self.rows
             return
-        self.fp = group_by(self.linker, rel, env, self.fp, self.add)
+        self.fp, keys = group_by(self.linker, rel, env, self.fp, self.add)
+        env.incidental = digest(b"grouped", env.incidental, *keys)
         self.grouped_by = env.keys | env.inside_keys
         if not self.own:
             self.rows = dict(self.rows)
@@ -334,6 +335,7 @@ class SelectClauses:
         )
         keys = [b"in order", *fps] if in_order_of_items else sorted(set(fps))
         self.fp = digest(b"G", self.fp, *keys, *(r.fp() for r in self.unlisted))
+        env.incidental = digest(b"distinct", env.incidental, *fps)
         for column in self.columns:
             self.add(column.deps, GROUP_BY)
         if self.unlisted:  # by columns nobody lists: by all of the rows

@@ -83,6 +83,8 @@ def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> Li
     if config or besides or unnamed:
         of_unnamed = unnamed_fingerprint(linker, unnamed)
         rows_fp = digest(b"aside", rows_fp, config, besides, of_unnamed)
+    if unique_id in linker.context.in_other_order:
+        rows_fp = digest(rows_fp, b"in other order")
     introspects: list[str] = []
     if besides:
         introspects += looked_at(linker, unique_id, node, warehouse_reads)

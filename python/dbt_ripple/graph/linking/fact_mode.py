@@ -136,7 +136,8 @@ class FactMode(LinkingMode):
             return None
         reads = linker.context.introspection.of(node)
         if (
-            linker.context.config_fingerprints.of(node)
+            unique_id in linker.context.in_other_order
+            or linker.context.config_fingerprints.of(node)
             or besides_query(linker, unique_id, node, reads)
             or unnamed_reads(linker, unique_id, node, reads)
         ):

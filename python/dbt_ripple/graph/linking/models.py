@@ -37,7 +37,7 @@ def link_model(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
         _write_unknown(result)
     result.add_config()
     result.add_what_it_reads_besides()
-    result.tell_what_is_stored()
+    result.tell_what_varies()
     if is_known:
         result.break_where_missing()
     if node.contract_enforced:

@@ -28,8 +28,8 @@ from dbt_ripple.graph.relations import (
     columns_of_node,
     rows_of_node,
 )
-from dbt_ripple.graph.unresolved_names import STORED
 from dbt_ripple.graph.unnamed_reads import CATALOG, relations_named, words_of_names
+from dbt_ripple.graph.unresolved_names import STORED
 from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Reason
 
@@ -67,6 +67,7 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
         *functions_called(linker, unique_id),
         *_left_for(linker, unique_id, node),
         *([b"given once"] if _is_given_once(linker, unique_id, node) else []),
+        *([b"in other order"] if unique_id in linker.context.in_other_order else []),
         *(fp for r in relations for fp in (r.all_fp(), r.rows.fp)),
     )
     in_catalog = [c.name for c in linker.catalog.get(unique_id, ())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -29,11 +30,14 @@ class ProjectContext:
 
     Attributes:
         dialect: of its SQL.
+        in_other_order: the columns, in lower case, of nodes and tests that may hold something else because
+            rows came in another order than on base: what only a comparison tells.
     """
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.dialect = dialect_of(project.metadata.adapter_type)
+        self.in_other_order: Mapping[str, frozenset[str]] = {}
 
     @cached_property
     def macros(self) -> Macros:

@@ -195,20 +195,25 @@ class QueryResult:
             if unnamed.catalog and self.status == "analysed":
                 self.status = "opaque"
 
-    def tell_what_is_stored(self) -> None:
-        """What is another value each time is given once to what stores it, and to nothing else.
+    def tell_what_varies(self) -> None:
+        """Tell apart what no text does: what is stored of what is another value each time; and what sees the order of rows.
 
-        To be called when all columns are there.
+        What is another value each time is given once to what stores it, and to nothing else. To be
+        called when all columns are there.
         """
-        names = self.linker.context.other_each_time(self.unique_id)
-        if not names or self.node.materialized not in STORED:
-            return
-        token = digest(b"given once", self.unique_id.encode())
-        whole = EVERYTHING in names
-        if whole:
+        context, unique_id = self.linker.context, self.unique_id
+        if self.node.materialized in STORED:
+            token = digest(b"given once", unique_id.encode())
+            self._mark(context.other_each_time(unique_id), token)
+        self._mark(context.in_other_order.get(unique_id, frozenset()), b"in other order")
+
+    def _mark(self, names: frozenset[str], token: bytes) -> None:
+        """Make these columns others than their query says; or all of the relation."""
+        if EVERYTHING in names:
             self.wrapped = digest(self.wrapped, token)
-        for i, c in enumerate(self.columns):
-            if not whole and c.name.lower() in names:
+            return
+        for i, c in enumerate(self.columns if names else ()):
+            if c.name.lower() in names:
                 self.columns[i] = OutputColumn(c.name, c.key, digest(token, c.fp), c.deps)
 
     def break_where_missing(self) -> None:

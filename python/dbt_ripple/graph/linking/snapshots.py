@@ -33,6 +33,7 @@ def link_snapshot(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     result.break_where_missing()
     if node.contract_enforced:
         result.cast_to_declared_types()
+    result.tell_what_varies()
     _add_columns_of_dbt(result)
     return result.linked()
 

@@ -1,0 +1,132 @@
+"""What sees the order of rows that an edit above may have changed.
+
+An engine promises an order only to what asks for one by ORDER BY. Whatever else sees it (a LIMIT, the
+first of a group, a list, the number of a row, a sum of floating point numbers, which of equal values
+is shown) may come out otherwise with any edit above, even where that leaves the same bag of rows.
+
+So once all else is compared, what reads a relation whose order may be another one is looked at
+(`flow.determinism.by_order`). Where no ORDER BY stands, any edit above counts, and so does a view
+that is made a table. Where one does, and of sums and the like, what is known to decide the order
+counts: what a relation's ``order`` and ``incidental`` say. An edit of the reader itself shows in its
+own fingerprint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes.rewritten import rewritten
+from dbt_ripple.flow.determinism import EVERYTHING, ByOrder, by_order, inexact_type
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.graph.traversal import reach_all
+from dbt_ripple.graph.unresolved_names import STORED
+
+if TYPE_CHECKING:
+    from dbt_ripple.changes.compare import Comparison
+
+_READERS: Final = frozenset({"model", "snapshot", "test"})
+_ALL: Final = frozenset({EVERYTHING})
+
+
+def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
+    """The nodes and tests of head that may see other rows come first, each with the columns for which.
+
+    Returns:
+        Columns in lower case, `EVERYTHING` for all of it; nothing of what changed as a whole anyway.
+    """
+    head, base = comparison.head, comparison.base
+    stored_otherwise = _stored_otherwise(base, head)
+    edited = {*_edited(comparison), *stored_otherwise}
+    before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
+    moved = {
+        unique_id
+        for unique_id, here in now.items()
+        if (then := before.get(unique_id)) is not None
+        and then is not here
+        and (then.order, then.incidental) != (here.order, here.incidental)
+    }
+    moved |= {u for u in stored_otherwise if u in now and (now[u].order or now[u].incidental)}
+    names = {u: comparison.head_context.names.canonical.get(u, u) for u in head.nodes}
+    seen: dict[str, frozenset[str]] = {}
+    for unique_id, distance in reach_all([*edited, *moved], head.children).items():
+        node = head.nodes.get(unique_id)
+        if node is None or node.resource_type not in _READERS or unique_id not in base.nodes:
+            continue
+        parents = {names.get(p, p) for p in head.parents.get(unique_id, ())}
+        if not distance and parents.isdisjoint(moved):
+            continue
+        order = order_of(node, head, base)
+        columns = order.open if parents.isdisjoint(moved) else order.ties
+        if columns and not _has_changed(comparison, unique_id, columns):
+            seen[unique_id] = columns
+    return seen
+
+
+def order_of(node: Node, head: Project, base: Project) -> ByOrder:
+    """The columns of a node of head that depend on the order of the rows that it reads."""
+    if node.is_python or not node.compiled_code:
+        return ByOrder(_ALL, _ALL)
+    inexact = inexact_columns(head.parents.get(node.unique_id, ()), base)
+    return by_order(node.compiled_code, dialect_of(head.metadata.adapter_type), inexact)
+
+
+def inexact_columns(relations: Iterable[str], base: Project) -> set[str] | None:
+    """The columns of relations whose equal values may not be the same; None where types are not known."""
+    dialect = dialect_of(base.metadata.adapter_type)
+    names: set[str] = set()
+    for relation in relations:
+        columns = base.types.get(relation)
+        if not columns:
+            return None
+        names |= {c.name.lower() for c in columns if inexact_type(c.type or "", dialect)}
+    return names
+
+
+def _edited(comparison: Comparison) -> Iterable[str]:
+    """The relations of head whose own query was edited beyond layout and names."""
+    from dbt_ripple.flow.query_text import same_but_for_names
+
+    head, base = comparison.head.nodes, comparison.base.nodes
+    dialect = dialect_of(comparison.head.metadata.adapter_type)
+    candidates = dict.fromkeys(
+        u
+        for u in (*comparison.changed, *sorted(comparison.modified))
+        if u in head and head[u].resource_type in ("model", "snapshot")
+    )
+    for unique_id in rewritten(comparison, candidates):
+        one, other = base[unique_id].compiled_code or "", head[unique_id].compiled_code or ""
+        if not same_but_for_names(one, other, dialect):
+            yield unique_id
+    yield from (u for u in candidates if head[u].is_python and _code_differs(base, head[u]))
+
+
+def _code_differs(base: dict[str, Node], node: Node) -> bool:
+    return node.unique_id not in base or base[node.unique_id].raw_code != node.raw_code
+
+
+def _stored_otherwise(base: Project, head: Project) -> set[str]:
+    """The models that are a table on one side, and a view or nothing on the other one."""
+    return {
+        node.unique_id
+        for node in head.of_type("model")
+        if (then := base.nodes.get(node.unique_id)) is not None
+        and (then.materialized in STORED) != (node.materialized in STORED)
+    }
+
+
+def _has_changed(comparison: Comparison, unique_id: str, columns: frozenset[str]) -> bool:
+    """Whether these columns of a node, or its rows, are known to have changed."""
+    if unique_id in comparison.head_analysis.tests:
+        then = comparison.base_analysis.tests.get(unique_id)
+        now = comparison.head_analysis.tests[unique_id]
+        return then is None or then.rows_fingerprint != now.rows_fingerprint
+    change = comparison.changed.get(unique_id)
+    if change is None:
+        return False
+    redefined = {name.lower() for name in (*change.redefined, *change.added)}
+    if EVERYTHING in columns:
+        columns = frozenset(c.lower() for c in comparison.head_analysis.nodes[unique_id].columns)
+        return change.rows and columns <= redefined
+    return columns <= redefined
