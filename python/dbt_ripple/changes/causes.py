@@ -22,10 +22,10 @@ from dbt_ripple.artifacts import Node, Project, References
 from dbt_ripple.artifacts.source_locations import PROJECT_FILE, Places
 from dbt_ripple.changes.compile_inputs import asked_of_graph, defined
 from dbt_ripple.changes.dbt_vars import Variables
-from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_in, hooks_of
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.git_history import commits_of_lines, last_commit
 from dbt_ripple.graph.macros import INTERNAL, Macros
-from dbt_ripple.graph.node_properties import DESCRIBING, kind_of, of_name
+from dbt_ripple.graph.node_properties import DESCRIBING, hooks_in, kind_of, of_name
 from dbt_ripple.graph.traversal import breadth_first_tree
 from dbt_ripple.jinja.facts import ANY, facts_of
 from dbt_ripple.jinja.kept import cached_method

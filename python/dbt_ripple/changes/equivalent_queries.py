@@ -62,19 +62,17 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
     }
     if not edited:
         return False
-    unchanged = frozenset[str]()
-    if not keeps_case(dialect_of(comparison.head.metadata.adapter_type)):
-        unchanged = frozenset(
-            unique_id
-            for unique_id, now in head.nodes.items()
-            if unique_id not in comparison.changed
-            and (then := base.nodes.get(unique_id)) is not None
-            and (
-                then is now
-                or (then.status, then.order, then.incidental, then.columns)
-                == (now.status, now.order, now.incidental, now.columns)
-            )
+    unchanged = frozenset(
+        unique_id
+        for unique_id, now in head.nodes.items()
+        if unique_id not in comparison.changed
+        and (then := base.nodes.get(unique_id)) is not None
+        and (
+            then is now
+            or (then.status, then.order, then.incidental, then.columns)
+            == (now.status, now.order, now.incidental, now.columns)
         )
+    )
     one, other = _in_canonical_form(comparison, unchanged, edited, cache)
     nodes = _nodes(comparison, one, other, changed)
     proven = _tests(comparison, one, other, tests, nodes)
@@ -92,6 +90,8 @@ def _in_canonical_form(
 ) -> tuple[CanonicalMode, CanonicalMode]:
     """Base and head, linked in canonical form."""
     seeds, base = comparison.seeds, comparison.base
+    spelled = keeps_case(dialect_of(comparison.head.metadata.adapter_type))
+    standing_in = frozenset[str]() if spelled else unchanged
     sides = (
         (comparison.base_context, comparison.base_analysis, seeds.base),
         (comparison.head_context, comparison.head_analysis, seeds.head),
@@ -103,9 +103,9 @@ def _in_canonical_form(
     }
     one, other = (
         CanonicalMode(
-            ComparedSide.of(context, analysis, unchanged, cache, files),
+            ComparedSide.of(context, analysis, standing_in, cache, files),
             edited,
-            base,
+            {u: columns for u, columns in base.types.items() if u in unchanged},
             built,
         )
         for context, analysis, files in sides

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.git_history import has_one_version
-from dbt_ripple.graph.seed_files import SeedFile, SeedFiles, checksum
+from dbt_ripple.graph.seed_files import LOADERS_THAT_GUESS, SeedFile, SeedFiles, checksum
 from dbt_ripple.reasons import Code, Reason
 
 
@@ -52,6 +52,7 @@ def pair_seeds(base: Project, head: Project, *, of_one: bool = False) -> SeedPai
     one_sided = False
     notes: list[Reason] = []
     files = SeedFiles(folders, changed)
+    adapter = head.metadata.adapter_type
     for node in head.of_type("seed"):
         before = base.nodes.get(node.unique_id)
         if before is None:
@@ -59,7 +60,13 @@ def pair_seeds(base: Project, head: Project, *, of_one: bool = False) -> SeedPai
         if checksum(node) != checksum(before):
             changed.add(node.unique_id)
             then, now = files.read(before), files.read(node)
-            if then is not None and now is not None and then.values and now.values:
+            if (
+                then is not None
+                and now is not None
+                and then.values
+                and now.values
+                and (adapter not in LOADERS_THAT_GUESS or (then.plain and now.plain))
+            ):
                 by_content.add(node.unique_id)
                 formerly[node.unique_id] = _renamed(then, now)
                 if then.bag == now.bag and then.values != now.values:

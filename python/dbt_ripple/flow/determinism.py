@@ -97,7 +97,7 @@ def other_each_time(sql: str, dialect: str, read: Collection[str] = ()) -> froze
     if not isinstance(tree, exp.Query):
         return frozenset({EVERYTHING})
     found = _pieces(_Query(tree, dialect, None), Cause.CHANCE)
-    return _made_of(tree, found, read)
+    return made_of(tree, found, read)
 
 
 class ByOrder(NamedTuple):
@@ -135,7 +135,7 @@ def by_order(sql: str, dialect: str, inexact: Iterable[str] | None) -> ByOrder:
     query = _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact})
     unordered = _pieces(query, Cause.ORDER)
     return ByOrder(
-        _made_of(tree, unordered, ()), _made_of(tree, [*unordered, *_pieces(query, Cause.TIES)], ())
+        made_of(tree, unordered, ()), made_of(tree, [*unordered, *_pieces(query, Cause.TIES)], ())
     )
 
 
@@ -144,7 +144,7 @@ def _pieces(query: _Query, cause: Cause) -> list[Any]:
     return [n for n in query.tree.walk() if (why := query.of(n)) is not None and why.by is cause]
 
 
-def _made_of(tree: Any, found: list[Any], read: Collection[str]) -> frozenset[str]:
+def made_of(tree: Any, found: list[Any], read: Collection[str]) -> frozenset[str]:
     """The columns of a query that pieces of it, and columns that it reads, enter."""
     if not found and not read:
         return frozenset()
@@ -405,13 +405,12 @@ class _Query:
         return None
 
     def window(self, node: Any) -> Nondeterminism | None:
+        # Of its keys none is shown: rows that are equal to it are so in whatever order they come.
         order = node.args.get("order")
         if any(node.args.get(name) is not None for name in ("alias", "spec", "first")):
             by = Cause.TIES if order is not None else Cause.ORDER
             return Nondeterminism("a window of named or counted rows", by)
-        keys = [*(node.args.get("partition_by") or ())]
-        keys += [o.this for o in order.expressions] if order is not None else []
-        return self.of_keys(keys, "a window") if keys else None
+        return None
 
     def exact(self, value: Any) -> bool:
         """Whether equal values of an expression are the same, and add up exactly in any order."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from dbt_ripple.flow.determinism import EVERYTHING, made_of
 
 DIVIDES_BY_ZERO: Final = frozenset({"duckdb", "hive", "mysql", "spark2", "sqlite"})
 """Dialects in which a division by zero gives a value, or NULL."""
@@ -36,6 +40,18 @@ def may_fail(expression: Any, dialect: str) -> bool:
         [False, True, False, True]
     """
     return any(_fails(node, dialect) for node in expression.walk())
+
+
+def columns_that_may_fail(sql: str, dialect: str) -> frozenset[str]:
+    """The columns of a query, in lower case, whose values may fail when they are read.
+
+    An engine that is asked for other columns need not evaluate these. `EVERYTHING` where it may be any.
+    """
+    try:
+        tree = sqlglot.parse_one(sql, dialect=dialect)
+    except (SqlglotError, RecursionError):
+        return frozenset({EVERYTHING})
+    return made_of(tree, [node for node in tree.walk() if _fails(node, dialect)], ())
 
 
 def _fails(node: Any, dialect: str) -> bool:

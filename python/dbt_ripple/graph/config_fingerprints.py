@@ -27,7 +27,9 @@ from dbt_ripple.graph.node_properties import (
     constraints,
     counted,
     declared,
+    hooks_in,
     kind_of,
+    listed,
     place,
     property_names,
     read_of,
@@ -557,17 +559,3 @@ def hooks_of(node: Node) -> list[tuple[str, str]]:
     if not (config.get("pre-hook") or config.get("post-hook")) or node.is_ephemeral:
         return []  # dbt runs nothing for what is ephemeral
     return [(when, sql) for when, sql in hooks_in(config) if not _APPLIES_TAGS.fullmatch(sql)]
-
-
-def hooks_in(config: dict[str, Any]) -> list[tuple[str, str]]:
-    """All hooks that a config names, in order."""
-    return [
-        (when, str(hook.get("sql") or "") if isinstance(hook, dict) else str(hook))
-        for when in ("pre-hook", "post-hook")
-        for hook in listed(config.get(when))
-    ]
-
-
-def listed(value: Any) -> list[Any]:
-    """A setting that may be one or several, as a list."""
-    return value if isinstance(value, list) else [] if value in (None, "") else [value]

@@ -375,3 +375,17 @@ _OF_COLUMN_CONFIG: Final = frozenset({"meta", "tags"})
 
 def _without_nothing(values: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in values.items() if v not in _EMPTY and not k.startswith("warn_")}
+
+
+def hooks_in(config: dict[str, Any]) -> list[tuple[str, str]]:
+    """All hooks that a config names, in order."""
+    return [
+        (when, str(hook.get("sql") or "") if isinstance(hook, dict) else str(hook))
+        for when in ("pre-hook", "post-hook")
+        for hook in listed(config.get(when))
+    ]
+
+
+def listed(value: Any) -> list[Any]:
+    """A setting that may be one or several, as a list."""
+    return value if isinstance(value, list) else [] if value in (None, "") else [value]

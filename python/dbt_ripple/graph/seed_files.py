@@ -36,6 +36,8 @@ class SeedFile:
         shapes: of each column what its type depends on where none is set: how its values are
             written, and how long they are.
         bag: a fingerprint of the rows in whatever order; empty where ``values`` is.
+        plain: whether every loader reads the same rows and values in it: what a loader that guesses quotes
+            and escapes from the whole file could take for one stands nowhere in it.
     """
 
     header: list[str]
@@ -44,6 +46,7 @@ class SeedFile:
     text: frozenset[str] = frozenset()
     bag: bytes = b""
     shapes: list[bytes] = field(default_factory=list)
+    plain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ class SeedColumn:
     whole: bool
     unique: bool
     values: frozenset[str] | None
+
+
+LOADERS_THAT_GUESS: Final = frozenset({"duckdb"})
+"""Adapters that have the engine read the file of a seed, which guesses how it is written."""
 
 
 class SeedFiles:
@@ -200,8 +207,31 @@ def _parsed(content: bytes, node: Node) -> SeedFile | None:
     text_only = frozenset(name.lower() for name, column in texts if any(map(_is_text, column)))
     shapes = [digest(*(shape.encode() for shape in sorted(_shapes(c)))) for c in columns]
     return SeedFile(
-        header=header, values=values, rows=len(rows) - 1, text=text_only, bag=bag, shapes=shapes
+        header=header,
+        values=values,
+        rows=len(rows) - 1,
+        text=text_only,
+        bag=bag,
+        shapes=shapes,
+        plain=_is_plain(content, rows),
     )
+
+
+def _is_plain(content: bytes, rows: list[list[str]]) -> bool:
+    """Whether a file that could be read is read alike by a loader that guesses how it is written.
+
+    DuckDB guesses quotes and escapes from the whole file, reads ``""`` as another value than nothing,
+    takes a blank line for a row, and cuts what stands around a value.
+    """
+    text = content.decode("utf-8-sig")
+    if _GUESSED.search(text.rstrip("\r\n")):
+        return False
+    values = (value for row in rows for value in row)
+    return all(value == value.strip() and not _QUOTES.search(value) for value in values)
+
+
+_GUESSED: Final = re.compile(r"[\\']|\"\"|\n[ \t]*\r?\n|^\s*#|\n\s*#|\r(?!\n)")
+_QUOTES: Final = re.compile(r"[\"\n\r]")
 
 
 def _shapes(values: Sequence[str]) -> set[str]:

@@ -15,7 +15,8 @@ A reader stops only if all of this holds:
   no longer build (see `selection.models_to_build`), or that runs for another reason than a changed column,
   is built in any case.
 * It gives the same bag of rows for the same bags as input (`flow.determinism`). If it depends on an
-  order, what it reads has to be equal in order, too, which only tables of DuckDB show.
+  order, or something below it that may run does, what it reads has to be equal in order, too, which
+  only tables of DuckDB show.
 * For each rebuilt relation that it reads, the columns it reads were compared and are equal, with
   names and types; and nothing else that it reads has changed.
 
@@ -38,6 +39,7 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
+from dbt_ripple.changes.order_seen import inexact_columns
 from dbt_ripple.flow.determinism import (
     Cause,
     Nondeterminism,
@@ -143,6 +145,7 @@ class Cutoff:
         self.renamed = other_names(self.base, self.head)
         self._own: dict[str, str | None] = {}
         self._repeatable: dict[tuple[int, str], Nondeterminism | None] = {}
+        self._in_order: dict[str, bool] = {}
 
     def prepare(self) -> None:
         """Look at all that needs the analyses, which may be gone once things run."""
@@ -194,18 +197,19 @@ class Cutoff:
         for unique_id in (*self.models, *self.tests):
             if unique_id in self.decided or self.own(unique_id) is not None:
                 continue
-            order = self.repeatable(1, unique_id)
-            if order is not None and order.by == Cause.CHANCE:
+            own_order = self.repeatable(1, unique_id)
+            if own_order is not None and own_order.by == Cause.CHANCE:
                 continue
+            in_order = self.counts_in_order(unique_id)
             for relation, columns in self.read.reads(unique_id).items():
                 if (
                     relation in self.done
                     and relation not in self.failed
                     and relation not in self.answers
                     and self.uncounted(relation) is None
-                    and (order is None or kind_of(self.head.nodes[relation]) != "view")
+                    and (not in_order or kind_of(self.head.nodes[relation]) != "view")
                 ):
-                    asked[Question(relation, columns, order is not None)] = None
+                    asked[Question(relation, columns, in_order)] = None
         return list(asked)
 
     def answer(self, answers: Mapping[str, Answer]) -> None:
@@ -233,12 +237,12 @@ class Cutoff:
         equal: list[str] = []
         seen: list[str] = []
         if why is None:
-            order = self.repeatable(1, unique_id)
+            in_order = self.counts_in_order(unique_id)
             for relation, columns in read.items():
                 if relation in self.decided.stopped:
                     equal += self.decided.stopped[relation]
                 elif relation in self.decided.built:
-                    question = Question(relation, columns, order is not None)
+                    question = Question(relation, columns, in_order)
                     differs = self.differs(unique_id, question)
                     if differs is None:
                         equal.append(relation)
@@ -303,6 +307,36 @@ class Cutoff:
                 which = (named or sorted(other))[0]
                 return f"{name}.{which} was added, removed or retyped"
         return None
+
+    def counts_in_order(self, unique_id: str) -> bool:
+        """Whether the order of the rows that a model or test reads counts: for it, or for what reads it."""
+        return self.repeatable(1, unique_id) is not None or self._passes_order_on(unique_id)
+
+    def _passes_order_on(self, unique_id: str) -> bool:
+        """Whether something below a model, of what may run, sees the order of rows."""
+        if unique_id not in self._in_order:
+            self._in_order[unique_id] = False
+            self._in_order[unique_id] = any(
+                self._sees_order(reader) or self._passes_order_on(reader)
+                for reader in self._readers.get(unique_id, ())
+            )
+        return self._in_order[unique_id]
+
+    def _sees_order(self, unique_id: str) -> bool:
+        """The same of one, by the types that base's catalog knows: nothing is asked before it is built."""
+        if self._unrepeatable(1, unique_id, None) is None:
+            return False
+        above = self.read.above(unique_id)
+        return self._unrepeatable(1, unique_id, inexact_columns(above, self.base)) is not None
+
+    @cached_property
+    def _readers(self) -> dict[str, list[str]]:
+        """What reads each relation, of the models and tests of the selection."""
+        readers: dict[str, list[str]] = {}
+        for unique_id in (*self.models, *self.tests):
+            for relation in self.read.above(unique_id):
+                readers.setdefault(relation, []).append(unique_id)
+        return readers
 
     # -- what a reader is ---------------------------------------------------------------------------
 

@@ -19,7 +19,9 @@ ones like generic ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import groupby
 from typing import Final
 
@@ -28,6 +30,7 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.flow.containment import INJECTIVE, ONTO, Embeddings, conditions
+from dbt_ripple.flow.determinism import EVERYTHING
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.row_constraints import FactUse, KnownConstraints
 from dbt_ripple.graph.cache import Cache
@@ -580,9 +583,10 @@ class _Proofs:
         """For each proven test the changed views that it reads, and what executes each of them.
 
         To build a view does not run its query, so a mistake that only shows when it runs (a cast
-        that fails) would go by unseen. What runs it is a test, or a table that is built and keeps
-        all that the proven test reads of it. Where neither executes a view, one proven test is
-        taken out of ``proven``.
+        that fails) would go by unseen. What runs it is a test that reads of what may fail all that the
+        proven test does, as an engine does not evaluate what is not read; or a table that is built
+        and keeps all that the proven test reads of it. Where neither executes a view, a proven test
+        is taken out of ``proven``.
         """
         result: dict[str, dict[str, str]] = {}
         # The last first: what executes a view executes those it reads.
@@ -595,16 +599,40 @@ class _Proofs:
                     result.setdefault(test, {})[view] = table
                 elif test in proven:
                     unseen.append(test)
-            if not unseen:
-                continue
-            executing = next((t for t in tests if t not in proven and self.runs_on_head(t)), None)
-            if executing is None:
-                executing = unseen.pop(0)
-                del proven[executing]
-                result.pop(executing, None)
+            running = [t for t in tests if t not in proven and self.runs_on_head(t)]
+            may_fail = self.columns_that_may_fail(view) if unseen else frozenset()
             for test in unseen:
-                result.setdefault(test, {})[view] = executing
+                failing = self.failing(test, view, may_fail)
+                executing = next((t for t in running if failing <= self.reads[t, view]), None)
+                if executing is None:
+                    running.append(test)
+                    del proven[test]
+                    result.pop(test, None)
+                else:
+                    result.setdefault(test, {})[view] = executing
         return result
+
+    def columns_that_may_fail(self, view: str) -> frozenset[str]:
+        """The columns of a view whose values may fail when they are read, in lower case."""
+        from dbt_ripple.flow.may_fail import columns_that_may_fail
+
+        analysed = self.comparison.head_analysis.nodes[view]
+        columns = frozenset(name.lower() for name in analysed.columns)
+        sql = self.comparison.head.nodes[view].compiled_code or ""
+        named = columns_that_may_fail(sql, dialect_of(self.comparison.head.metadata.adapter_type))
+        return columns if EVERYTHING in named else named & columns
+
+    def failing(self, test: str, view: str, may_fail: frozenset[str]) -> frozenset[str]:
+        """What a test reads of these columns of a view; all, where it reads them through another view."""
+        return may_fail & self.reads[test, view] if self.reads[test, view] else may_fail
+
+    @cached_property
+    def reads(self) -> Mapping[tuple[str, str], set[str]]:
+        """The columns that each test reads of each relation, in lower case."""
+        reads: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for test, relation, column in self.comparison.head_analysis.test_columns:
+            reads[test, relation].add(column.lower())
+        return reads
 
     def built_of_as_much(self, test: str, view: str) -> str | None:
         """A table that is built on head of all rows of a view, with the values a test reads of it."""

@@ -21,7 +21,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _without_dbt_variables()
     assert tiny_project.dbt(folder, "build", "--target", "prod", "--target-path", "state")
     (folder / "state").rename(folder.parent / "state")
-    _let_go()
+    tiny_project.let_go()
     return folder
 
 
@@ -34,18 +34,9 @@ def tiny(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.chdir(project)
     _without_dbt_variables()
     yield project
-    _let_go()
+    tiny_project.let_go()
 
 
 def _without_dbt_variables() -> None:
     for name in [name for name in os.environ if name.startswith("DBT_")]:
         del os.environ[name]
-
-
-def _let_go() -> None:
-    """Close the DuckDB files: the next test has others of the same name."""
-    from dbt.adapters.duckdb.connections import DuckDBConnectionManager
-    from dbt.adapters.factory import reset_adapters
-
-    DuckDBConnectionManager.close_all_connections()
-    reset_adapters()

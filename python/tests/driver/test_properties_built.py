@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tiny_project
 from tiny_project import dbt, write
 
 from dbt_ripple.artifacts import read_project
@@ -117,17 +118,9 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert not dbt(folder, "build", "--target-path", "state")  # a test of base fails
     shutil.copytree(folder / "state", folder / "built")
     assert dbt(folder, "compile", "--target-path", "state")
-    _let_go()
+    tiny_project.let_go()
     yield folder
-    _let_go()
-
-
-def _let_go() -> None:
-    from dbt.adapters.duckdb.connections import DuckDBConnectionManager
-    from dbt.adapters.factory import reset_adapters
-
-    DuckDBConnectionManager.close_all_connections()
-    reset_adapters()
+    tiny_project.let_go()
 
 
 def _results(target: Path) -> dict[str, str]:
@@ -152,7 +145,7 @@ def test_what_differs_was_selected(name: str, deployed: Path, tmp_path: Path) ->
     dbt(folder, "build", "--target-path", "head")
     before, after = _results(folder / "built"), _results(folder / "head")
     differ = {u for u in after if after[u] != before.get(u) and not after[u].startswith("skipped")}
-    _let_go()
+    tiny_project.let_go()
     assert all(any(u.startswith(one) for u in differ) for one in expected)
     assert differ <= chosen
     if name == "a description":

@@ -131,3 +131,12 @@ def fingerprint(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_symlink() or path.is_file()
     }
+
+
+def let_go() -> None:
+    """Close the DuckDB files: the next test has others of the same name."""
+    from dbt.adapters.duckdb.connections import DuckDBConnectionManager
+    from dbt.adapters.factory import reset_adapters
+
+    DuckDBConnectionManager.close_all_connections()
+    reset_adapters()

@@ -9,9 +9,9 @@ same meaning, over relations that are the same.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import CatalogColumn, Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.link import link
@@ -30,7 +30,7 @@ class CanonicalMode(LinkingMode):
         side: one of the two.
         edited: the nodes that have another text on the other side: only these are rewritten, since
             one text over relations that are the same is the same as it stands.
-        base: of its catalog the types are taken, which hold of what is the same on both sides.
+        types: the columns, with their types, of what is the same on both sides.
         built: those of ``edited`` whose query is evaluated when they are built, on both sides.
 
     Attributes:
@@ -42,13 +42,13 @@ class CanonicalMode(LinkingMode):
         self,
         side: ComparedSide,
         edited: Collection[str],
-        base: Project,
+        types: Mapping[str, Sequence[CatalogColumn]],
         built: Collection[str] = (),
     ) -> None:
         self.analysis = side.analysis
         self.unchanged = side.unchanged
         self.edited = edited
-        self.base = base
+        self.types = types
         self.built = built
         self.linker = side.linker(self)
         self.rules: dict[str, list[str]] = {}
@@ -103,10 +103,10 @@ class CanonicalMode(LinkingMode):
     def _types_of(self, linker: Linker, key: str) -> dict[str, str]:
         """The types of a relation's columns, where it is the same on both sides and base knows them."""
         unique_id = linker.names.node_of(key)
-        if unique_id is None or unique_id not in self.unchanged:
+        if unique_id is None:
             return {}
         return {
             fold_stored(c.name, linker.dialect): c.type
-            for c in self.base.types.get(unique_id, ())
+            for c in self.types.get(unique_id, ())
             if c.type
         }

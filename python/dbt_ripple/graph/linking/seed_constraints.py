@@ -9,6 +9,7 @@ from dbt_ripple.flow.row_constraints import Facts, KnownConstraints, Proof, Rela
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.seeds import types_of_seed
+from dbt_ripple.graph.seed_files import LOADERS_THAT_GUESS
 
 
 def note_constraints_of_files(
@@ -31,6 +32,9 @@ def note_constraints_of_files(
             continue
         proved = linker.seeds.columns(node)
         if not proved:
+            continue
+        guesses = linker.project.metadata.adapter_type in LOADERS_THAT_GUESS
+        if guesses and ((file := linker.seeds.read(node)) is None or not file.plain):
             continue
         relation = linker.node(unique_id).relation
         facts = relation.facts

@@ -9,9 +9,9 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.relation import Deps, OutputColumn, merge, through
-from dbt_ripple.graph.config_fingerprints import listed
 from dbt_ripple.graph.linking.opaque_nodes import link_opaque
 from dbt_ripple.graph.linking.query_result import QueryResult
+from dbt_ripple.graph.node_properties import listed
 from dbt_ripple.graph.relations import LinkedNode
 from dbt_ripple.reasons import Reason
 
