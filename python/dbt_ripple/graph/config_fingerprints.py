@@ -63,6 +63,7 @@ from dbt_ripple.jinja.text import (
     normalised,
     normalised_macro,
     outside_of_branches,
+    place_of_branches,
 )
 
 OF_COLUMNS: Final = ("unique_key", "updated_at", "check_cols")
@@ -139,6 +140,7 @@ class ConfigFingerprints:
         if hidden:
             called = self.macros.fingerprint(run)
             settings |= self._unseen_code("branch", node, hidden, called)
+            settings["place of branches"] = place_of_branches(node.raw_code)
         if self.project.files:
             read = [*files_read(node, self.adapter_type), *modules_imported(node)]
             if held := {f: content for f in read if (content := self.project.files.get(f))}:

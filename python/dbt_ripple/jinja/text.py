@@ -404,6 +404,52 @@ def branches(text: str) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
+_CLAUSES: Final = frozenset(
+    "cross distinct except from full group having inner intersect join lateral left limit on order over qualify right "
+    "select union unpivot pivot where window with".split()
+)
+_SQL_WORD: Final = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|[a-z_]\w*|[()]", re.S | re.I
+)
+
+
+def place_of_branches(text: str) -> str:
+    """Where `branches` stand among the clauses of a query: the words that begin one, and the brackets around them.
+
+    The same filter in a CTE, or behind a window, is of other rows.
+
+    Example:
+        >>> place_of_branches("select max(a) from (select a from t {% if is_incremental() %}where a{% endif %}) as s")
+        'select from ( select from {} )'
+    """
+    parts = pieces(text)
+    blocks = _asking(parts) if parts is not None else None
+    if parts is None or not blocks:
+        return ""
+    words: list[str] = []
+    opened: list[int] = []
+    at = 0
+    while at < len(parts):
+        if at in blocks:
+            words.append("{}")
+            at = blocks[at]
+        elif parts[at].kind == "data":
+            for word in map(str.lower, _SQL_WORD.findall(parts[at].text)):
+                if word == "(":
+                    opened.append(len(words))
+                    words.append(word)
+                elif word == ")":
+                    start = opened.pop() if opened else 0
+                    if start == len(words) - 1:  # of a call, in which no clause stands
+                        words.pop()
+                    else:
+                        words.append(word)
+                elif word in _CLAUSES:
+                    words.append(word)
+        at += 1
+    return " ".join(words)
+
+
 def outside_of_branches(text: str) -> str:
     """A text without every ``if`` and ``for`` that asks whether the model exists."""
     parts = pieces(text)

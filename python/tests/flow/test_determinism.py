@@ -123,7 +123,6 @@ def test_types_that_are_not_known_may_be_floats() -> None:
     exact = (
         "INTEGER",
         "DECIMAL(18,3)",
-        "VARCHAR",
         "DATE",
         "TIMESTAMP",
         "BOOLEAN",
@@ -131,6 +130,14 @@ def test_types_that_are_not_known_may_be_floats() -> None:
         "HUGEINT",
     )
     assert [t for t in exact if inexact_type(t, "duckdb")] == []
+
+
+def test_a_collation_of_text_is_no_part_of_its_type_everywhere() -> None:
+    assert inexact_type("VARCHAR", "duckdb")
+    assert inexact_type("TEXT", "postgres")
+    assert not inexact_type("STRING", "spark")
+    assert nondeterminism("select s from t group by s", "duckdb", ["s"]) is not None
+    assert nondeterminism("select count(*) over (partition by s) from t", "duckdb", ["s"]) is None
 
 
 def test_every_function_that_duckdb_calls_volatile_is_one() -> None:
