@@ -14,6 +14,9 @@ DIVIDES_BY_ZERO: Final = frozenset({"duckdb", "hive", "mysql", "spark2", "sqlite
 """Dialects in which a division by zero gives a value, or NULL."""
 
 
+_CASTS_TO_NULL: Final = frozenset({"hive", "spark2"})
+
+
 def _classes(names: str) -> tuple[Any, ...]:
     return tuple(t for n in names.split() if (t := getattr(exp, n, None)) is not None)
 
@@ -21,7 +24,7 @@ def _classes(names: str) -> tuple[Any, ...]:
 _NEVER: Final = _classes(
     "And Or Xor Case If Coalesce Nullif Nvl2 Lower Upper Trim Length Concat ConcatWs Substring Left Right Replace "
     "Abs Greatest Least Extract DateTrunc TimestampTrunc Year Month Day Quarter Hour Minute CurrentDate "
-    "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith Contains TryCast DateAdd DateSub DateDiff Round"
+    "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith Contains DateAdd DateSub DateDiff Round"
 )
 """Functions of sqlglot's that fail for no value of the types that they take; an aggregate is no other."""
 _DIVISIONS: Final = _classes("Div IntDiv Mod")
@@ -56,7 +59,7 @@ def columns_that_may_fail(sql: str, dialect: str) -> frozenset[str]:
 
 def _fails(node: Any, dialect: str) -> bool:
     if isinstance(node, exp.Cast):
-        if isinstance(node, exp.TryCast):
+        if node.args.get("safe") or dialect in _CASTS_TO_NULL:
             return False
         text = isinstance(node.to, exp.DataType) and node.to.this in exp.DataType.TEXT_TYPES
         return not text and not isinstance(node.this, (exp.Literal, exp.Null))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.changes import comparability
 from dbt_ripple.changes.comparability import with_macro_order
+from dbt_ripple.graph.file_reads import files_read
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.reasons import Reason
 
@@ -78,6 +79,8 @@ def test_the_order_in_which_packages_are_looked_for_macros(made: Project, counts
     [
         ("select * from read_csv('data/a.csv')", ["data/a.csv"]),
         ("select * from read_parquet(['data/a.parquet']) join 'b.csv' using (x)", ["b.csv", "data/a.parquet"]),
+        ("select * from read_csv(['a.csv', 'data/b.csv'])", ["a.csv", "data/b.csv"]),
+        ('select * from s.orders join "c.json" using (x)', ["c.json"]),
         ("select * from read_csv('s3://bucket/a.csv')", []),
         ("select extract(year from '2026-01-01 10:00:00.5') as x from s.orders", []),
         ("select 'read.csv' as x from s.orders where x = 'a.csv'", []),
@@ -89,6 +92,24 @@ def test_a_file_that_a_query_reads(sql: str, files: list[str]) -> None:
         r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"
     ]
     assert file_names == ([files] if files else [])
+
+
+def test_a_file_that_a_hook_copies_or_a_python_model_opens() -> None:
+    copied = side().nodes["model.p.m"]
+    hooked = replace(
+        copied, config={**copied.config, "post-hook": [{"sql": "copy s.m from 'd.csv'"}]}
+    )
+    python = replace(
+        copied,
+        language="python",
+        raw_code="def model(dbt, s):\n    return open('rates.json').read()\n",
+        compiled_code=None,
+    )
+    assert [files_read(node, "duckdb") for node in (copied, hooked, python)] == [
+        [],
+        ["d.csv"],
+        ["rates.json"],
+    ]
 
 
 def test_a_module_beside_the_project_that_a_python_model_imports(tmp_path: Path) -> None:

@@ -241,6 +241,18 @@ def test_an_unequal_one_does_not_and_it_is_reported_what_a_test_rests_on() -> No
     assert (test.rests_on, test.relations) == ("seen to differ", [MART])
 
 
+def test_the_order_counts_for_what_is_read_by_something_that_sees_it() -> None:
+    last = "model.p.last"
+    for sql, sees in (
+        ("select id from `s`.`mart` limit 1", True),
+        ("select id from `s`.`mart`", False),
+    ):
+        more = [node(last, sql, MART), check("on_last", "select * from `s`.`last`", last)]
+        cutoff = decided(more=more)
+        assert cutoff.counts_in_order(MART) == sees
+        assert (MART in cutoff.decided.built) == sees  # of Spark nobody sees an order
+
+
 NEVER = {
     "the time": {"after": AFTER + " where id < unix_timestamp()"},
     "chance": {"after": AFTER + " where rand() < 0.5"},

@@ -647,6 +647,22 @@ def test_a_test_that_runs_anyway_is_the_one_that_looks_at_a_view() -> None:
     assert selection == (["not_null_orders_id"], {})
 
 
+@pytest.mark.parametrize(("amount", "runs"), [("amount::int", True), ("abs(amount)", False)])
+def test_a_column_of_a_view_that_may_fail_is_read_by_a_test_that_runs(
+    amount: str, runs: bool
+) -> None:
+    """DuckDB does not evaluate what is not read."""
+    few = "select count(*) as n from s.orders having count(*) < 2"
+    moved = check("moved", few, "model.p.orders")
+    tests = (not_null("amount"), moved)
+    was = STG_ORDERS.replace("amount", f"{amount} as amount")
+    base = passed(views(*tests, stg_orders=was))
+    filtered = was + " where id > 0"
+    selected, proven = picked(base, views(*tests, stg_orders=filtered))
+    assert selected == (["not_null_orders_amount", "moved"] if runs else ["moved"])
+    assert list(proven) == ([] if runs else ["not_null_orders_amount"])
+
+
 # --- which rows a claim is of ----------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from hand_made import check, names, node, picked, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project, RunResult
+from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import gate
 from dbt_ripple.governance.hypothetical_changes import Change
 from dbt_ripple.governance.impact import impact
@@ -293,6 +294,37 @@ def test_what_sees_the_order_of_rows_does_when_executed(
             connection.execute(f"create table s.prices as from read_csv('{file}')")
             results.append(sorted(map(repr, connection.execute(sql).fetchall())))
     assert (results[0] != results[1]) == sees
+
+
+GUESSED = {
+    "nothing, and a text without letters": ("k,v,w\na,,1\n", 'k,v,w\na,"",1\n'),
+    "a quote that is only one in a later row": (
+        "k,v,w\n'a',b,1\nc,d,2\n",
+        "k,v,w\n'a',b,1\nc,d''e,2\n",
+    ),
+    "a blank line": ("k\na\nb\n", "k\na\n\nb\n"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), GUESSED.values(), ids=[*GUESSED])
+def test_a_file_counts_as_a_whole_where_its_loader_guesses_how_it_is_written(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    """dbt-duckdb has DuckDB copy the file, which looks at all of it."""
+    for adapter in ("duckdb", "spark"):
+        sides = []
+        for name, text in (("base", old), ("head", new)):
+            made = side(tmp_path / f"{adapter}{name}", text, listed=False)
+            made.metadata.adapter_type = adapter
+            sides.append(made)
+        assert compare(*sides).changed[SEED].rows == (adapter == "duckdb")
+
+
+def test_a_plain_file_is_told_apart_by_columns_on_duckdb_too(tmp_path: Path) -> None:
+    base, head = side(tmp_path / "base", OLD), side(tmp_path / "head", OLD.replace("1.50", "1.75"))
+    for made in (base, head):
+        made.metadata.adapter_type = "duckdb"
+    assert names(base, head) == ["on_price", "on_all"]
 
 
 @pytest.mark.parametrize("adapter", ["duckdb", "spark", "postgres", "snowflake"])
