@@ -55,7 +55,7 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.git import run_git
-from dbt_ripple.graph.git_history import is_tracked
+from dbt_ripple.graph.git_history import is_ignored
 from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.jinja.facts import ANY
 from dbt_ripple.tuning import interrupted_by_term
@@ -469,8 +469,8 @@ def _with_files(
 ) -> tuple[Project, Project]:
     """Both sides with the files of the repository that their queries and Python models read.
 
-    DuckDB looks for a file in the working directory. A file that git does not know is data, as the
-    rows of a source are.
+    DuckDB looks for a file in the working directory. A file that git ignores is data, as the rows of a
+    source are; one that is not added yet is part of the edit.
     """
     adapter = head.metadata.adapter_type
     names = {
@@ -490,7 +490,7 @@ def _with_files(
         for name in sorted(names):
             there = _content(base_top / folder.relative_to(top), name)
             here = _content(folder, name)
-            here = {f: h for f, h in here.items() if f in there or is_tracked(folder / f)}
+            here = {f: h for f, h in here.items() if f in there or not is_ignored(folder / f)}
             if there or here:
                 differs = there != here
                 before[name] = before.get(name, "") + (

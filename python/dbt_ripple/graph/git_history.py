@@ -96,6 +96,11 @@ def is_tracked(file: Path) -> bool:
     return _git(file.parent, "ls-files", "--error-unmatch", "--", f"./{file.name}") is not None
 
 
+def is_ignored(file: Path) -> bool:
+    """Whether version control is told to leave a file alone."""
+    return _git(file.parent, "check-ignore", "--quiet", "--", f"./{file.name}") is not None
+
+
 def _git(folder: Path, *args: str) -> bytes | None:
     try:
         run = run_git(folder, *args)

@@ -174,7 +174,7 @@ def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Pa
 
 
 def test_what_only_the_files_of_both_sides_tell_counts(tiny: Path) -> None:
-    reads = "select order_id from read_csv('data/paid.csv')"
+    reads = "select order_id from read_csv(['data/none.csv', 'data/paid*.csv'])"
     tested = "models: [{name: paid, columns: [{name: order_id, data_tests: [not_null]}]}]"
     files = {"models/paid.sql": reads, "models/paid.yml": tested, "data/paid.csv": "order_id\n1\n"}
     write(tiny, files)
@@ -186,8 +186,17 @@ def test_what_only_the_files_of_both_sides_tell_counts(tiny: Path) -> None:
     with sides(tiny) as compiled_sides:
         assert names(compiled_sides) == ["not_null_paid_order_id"]
 
+    write(tiny, {"data/paid.csv": "order_id\n1\n", "data/paid_2.csv": "order_id\n2\n"})
+    with sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == [
+            "not_null_paid_order_id"
+        ]  # git has not been told of it yet
+    write(tiny, {".gitignore": (tiny / ".gitignore").read_text() + "paid_2.csv\n"})
+    with sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == []
+    (tiny / "data" / "paid_2.csv").unlink()
+
     flags = "\nflags: {warn_error_options: {error: [LogTestResult]}}\n"
-    write(tiny, {"data/paid.csv": "order_id\n1\n"})
     write(tiny, {"dbt_project.yml": (tiny / "dbt_project.yml").read_text() + flags})
     with sides(tiny) as compiled_sides:
         every = [node.name for node in compiled_sides.head.of_type("test")]
