@@ -134,9 +134,27 @@ def by_order(sql: str, dialect: str, inexact: Iterable[str] | None) -> ByOrder:
         return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
     query = _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact})
     unordered = _pieces(query, Cause.ORDER)
-    return ByOrder(
-        made_of(tree, unordered, ()), made_of(tree, [*unordered, *_pieces(query, Cause.TIES)], ())
-    )
+    tied = _pieces(query, Cause.TIES)
+    ties = made_of(tree, [*unordered, *(n for n in tied if not isinstance(n, _SHOWING))], ())
+    shown = [key for n in tied if isinstance(n, _SHOWING) for key in _shown_keys(query, n)]
+    return ByOrder(made_of(tree, unordered, ()), ties | made_of(tree, shown, (), compared=False))
+
+
+_SHOWING: Final = (exp.Group, exp.Distinct)
+
+
+def _shown_keys(query: _Query, node: Any) -> list[Any]:
+    """The items of a select list that show one of several equal values that are not the same."""
+    select = node.parent
+    if not isinstance(select, exp.Select) or node.args.get("on"):
+        return [node]
+    if any(isinstance(item, exp.Star) or item.is_star for item in select.expressions):
+        return [node]
+    return [
+        item if isinstance(item, exp.Column) else item.this
+        for item in select.expressions
+        if not isinstance(item.unalias(), exp.AggFunc) and not query.exact(item)
+    ]
 
 
 def _pieces(query: _Query, cause: Cause) -> list[Any]:
@@ -144,8 +162,17 @@ def _pieces(query: _Query, cause: Cause) -> list[Any]:
     return [n for n in query.tree.walk() if (why := query.of(n)) is not None and why.by is cause]
 
 
-def made_of(tree: Any, found: list[Any], read: Collection[str]) -> frozenset[str]:
-    """The columns of a query that pieces of it, and columns that it reads, enter."""
+def made_of(
+    tree: Any, found: list[Any], read: Collection[str], *, compared: bool = True
+) -> frozenset[str]:
+    """The columns of a query that pieces of it, and columns that it reads, enter.
+
+    Args:
+        tree: of the query.
+        found: pieces of it.
+        read: names of columns that it reads.
+        compared: whether to compare such a column shows what it is: of equal values it does not.
+    """
     if not found and not read:
         return frozenset()
     if EVERYTHING in read or any(map(_is_by_place, tree.walk())):
@@ -161,7 +188,12 @@ def made_of(tree: Any, found: list[Any], read: Collection[str]) -> frozenset[str
             return frozenset({EVERYTHING})
         if names == looked:
             return frozenset(names)
-        found = [c for c in tree.find_all(exp.Column) if c.name.lower() in names - looked]
+        found = [
+            c
+            for c in tree.find_all(exp.Column)
+            if c.name.lower() in names - looked
+            and (compared or not isinstance(c.parent, (*_COMPARED, exp.Group)))
+        ]
         looked = set(names)
 
 
@@ -474,6 +506,7 @@ _UNKNOWN: Final = _classes(
     "Command Parameter SessionParameter Placeholder TableSample MatchRecognize Version HistoricalData"
 )
 _LIMITING: Final = _classes("Limit Offset Fetch")
+_COMPARED: Final = _classes("EQ NEQ GT GTE LT LTE Is In NullSafeEQ NullSafeNEQ Count")
 _BY_PLACE: Final = _classes("SetOperation Pivot Unnest Lateral Columns")
 _NUMERIC: Final = _classes(
     "ArgMax ArgMin Corr CovarPop CovarSamp Kurtosis Median PercentileCont PercentileDisc Quantile "

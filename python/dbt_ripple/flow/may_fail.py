@@ -24,7 +24,7 @@ def _classes(names: str) -> tuple[Any, ...]:
 _NEVER: Final = _classes(
     "And Or Xor Case If Coalesce Nullif Nvl2 Lower Upper Trim Length Concat ConcatWs Substring Left Right Replace "
     "Abs Greatest Least Extract DateTrunc TimestampTrunc Year Month Day Quarter Hour Minute CurrentDate "
-    "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith Contains DateAdd DateSub DateDiff Round"
+    "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith EndsWith Contains Exists RegexpLike DateAdd DateSub DateDiff Round"
 )
 """Functions of sqlglot's that fail for no value of the types that they take; an aggregate is no other."""
 _DIVISIONS: Final = _classes("Div IntDiv Mod")

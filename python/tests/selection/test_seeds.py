@@ -273,8 +273,6 @@ def test_rows_in_another_order_count_where_something_sees_it(tmp_path: Path) -> 
     )
     selection = picked(base, head)
     seen = {f"on_{name}" for name, (_, sees) in READERS.items() if sees}
-    # No catalog tells that a price is no float, nor any type that a text has no collation.
-    seen |= {"on_greatest", "on_counted"}
     assert {test.name for test in selection.tests} == seen
     assert selection.models == [SEED]
     moved = names(base, with_readers(tmp_path / "moved", REORDERED.replace("3", "4")))
