@@ -383,7 +383,8 @@ class _Proofs:
                     continue
                 words = f"each row it could return is one of {nodes[other].name}"
                 use = FactUse(nodes[test].name, words, frozenset({other}))
-                argument = _Argument(sorted({*now.steps, *rows_of_other.steps, use}), True)
+                steps = sorted({*now.steps, *rows_of_other.steps, use})
+                argument = _Argument(steps, True, of_base=False)
                 if test not in self.rested_on(argument, arguments):
                     arguments[test] = argument
                     self.repeating.add(test)
@@ -423,7 +424,7 @@ class _Proofs:
             return None
         if now.facts.empty is not None and _passes_without_rows(head.nodes[test]):
             # It may not have run on base. Where it failed there, that it is mended has to be seen.
-            return None if test in self.failed else _Argument(steps, True)
+            return None if test in self.failed else _Argument(steps, True, of_base=False)
         if self.rows(test) is None or then_analysed is None or then_analysed.status != "analysed":
             return None
         then = self.base.rows_of(test)
@@ -583,10 +584,11 @@ class _Proofs:
         """For each proven test the changed views that it reads, and what executes each of them.
 
         To build a view does not run its query, so a mistake that only shows when it runs (a cast
-        that fails) would go by unseen. What runs it is a test that reads of what may fail all that the
-        proven test does, as an engine does not evaluate what is not read; or a table that is built
-        and keeps all that the proven test reads of it. Where neither executes a view, a proven test
-        is taken out of ``proven``.
+        that fails) would go by unseen. What runs it is a test, or a table that is built and keeps
+        all that the proven test reads of it. Where neither executes a view, a proven test is taken
+        out of ``proven``. Where its rows are not among base's, over which it has evaluated the same
+        already, that test has to read all of what may fail that it reads itself: an engine does not
+        evaluate what is not read.
         """
         result: dict[str, dict[str, str]] = {}
         # The last first: what executes a view executes those it reads.
@@ -602,7 +604,9 @@ class _Proofs:
             running = [t for t in tests if t not in proven and self.runs_on_head(t)]
             may_fail = self.columns_that_may_fail(view) if unseen else frozenset()
             for test in unseen:
-                failing = self.failing(test, view, may_fail)
+                failing = (
+                    frozenset() if proven[test].of_base else self.failing(test, view, may_fail)
+                )
                 executing = next((t for t in running if failing <= self.reads[t, view]), None)
                 if executing is None:
                     running.append(test)
@@ -677,13 +681,14 @@ class _Proofs:
 
 
 class _Argument:
-    """Why a test is proven: the facts it uses, and whether its rows are the same."""
+    """Why a test is proven: the facts it uses, whether its rows are the same, and whether they are all among base's."""
 
-    __slots__ = ("same", "steps")
+    __slots__ = ("of_base", "same", "steps")
 
-    def __init__(self, steps: list[FactUse], same: bool) -> None:
+    def __init__(self, steps: list[FactUse], same: bool, *, of_base: bool = True) -> None:
         self.steps = steps
         self.same = same
+        self.of_base = of_base
 
 
 def _calls_functions(node: Node) -> bool:
