@@ -127,8 +127,6 @@ def _has_changed(comparison: Comparison, unique_id: str, columns: frozenset[str]
     change = comparison.changed.get(unique_id)
     if change is None:
         return False
-    redefined = {name.lower() for name in (*change.redefined, *change.added)}
     if EVERYTHING in columns:
-        columns = frozenset(c.lower() for c in comparison.head_analysis.nodes[unique_id].columns)
-        return change.rows and columns <= redefined
-    return columns <= redefined
+        return change.rows
+    return columns <= {name.lower() for name in (*change.redefined, *change.added)}
