@@ -45,6 +45,7 @@ def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
         for unique_id, here in now.items()
         if (then := before.get(unique_id)) is not None
         and then is not here
+        and then.rows_fingerprint == here.rows_fingerprint  # else what sees them has changed
         and (then.order, then.incidental) != (here.order, here.incidental)
     }
     moved |= {u for u in stored_otherwise if u in now and (now[u].order or now[u].incidental)}
