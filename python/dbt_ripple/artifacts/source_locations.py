@@ -154,9 +154,9 @@ class Places:
         level = _composed(content) if content is not None else None
         found = None
         for key in (*keys[:-1], ""):
-            pairs = dict(_pairs(level))
-            found = pairs.get(f"+{keys[-1]}", pairs.get(keys[-1], found))
-            level = pairs.get(key)
+            keys_there = {name: at for name, at, _ in _keys(level)}
+            found = keys_there.get(f"+{keys[-1]}", keys_there.get(keys[-1], found))
+            level = dict(_pairs(level)).get(key)
         return FileLine(PROJECT_FILE, _line(found)) if found is not None else None
 
     def line_in_file(self, file: str, text: str, line: int) -> int | None:
@@ -296,22 +296,25 @@ def _items(node: Any, key: str) -> Iterator[Any]:
 
 
 def _pairs(node: Any) -> Iterator[tuple[str, Any]]:
+    yield from ((name, value) for name, _, value in _keys(node))
+
+
+def _keys(node: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The keys of a mapping: their names, where they stand or a list of theirs begins, and what they have."""
     if node is not None and node.id == "mapping":
         for key, value in node.value:
             if isinstance(key.value, str):
-                yield key.value, value
-
-
-def _configured(entry: Any) -> Iterator[tuple[str, Any]]:
-    for name, value in _pairs(entry):
-        if name == "config":
-            yield from _pairs(value)
+                yield key.value, value if value.id == "sequence" else key, value
 
 
 def _below(key: str, *entries: Any) -> Any:
-    """What the first of some mappings that has a key, itself or in its ``config``, says of it."""
-    pairs = (pair for entry in entries for pair in (*_pairs(entry), *_configured(entry)))
-    return next((value for name, value in pairs if name == key), None)
+    """Where the first of some mappings that has a key, itself or in its ``config``, has it."""
+    mappings = (
+        mapping
+        for entry in entries
+        for mapping in (entry, *(value for name, value in _pairs(entry) if name == "config"))
+    )
+    return next((at for m in mappings for name, at, _ in _keys(m) if name == key), None)
 
 
 def _values_of(item: Any) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -310,7 +310,7 @@ class Causes:
             line = node.raw_code.count("\n", 0, called.start() + at.start()) + 1
             return file, self.places.line_in_file(file, node.raw_code, line)
         declared = self.places.declared(node, key=key)
-        if declared is None and node.package_name == self.head.name:
+        if declared is None:  # the project file says it of its packages, too
             for section in _SECTIONS.get(node.resource_type, (f"{node.resource_type}s",)):
                 declared = declared or self.places.in_project_file(section, *node.fqn, key)
         return declared or self._declared(node)
@@ -536,17 +536,23 @@ class Causes:
         return [head.macros[u].macro_sql for u in sorted(macros & head.user)]
 
     def _values(
-        self, variables: Iterable[str], environment: Iterable[str], package: str
+        self, variables: Collection[str], environment: Iterable[str], package: str
     ) -> Iterator[Cause]:
         """The vars and environment variables of these names that differ for a node of a package."""
         sides = self._variables
         for name in _asked(sides, variables):
+            if name in self._packages and name not in variables:
+                continue  # the vars that the project file gives a package, each of which is told
             place = self.places.in_project_file("vars", package, name)
             values = (_value(side.get(name), package) for side in sides)
             yield self._cause("var", name, values, place)
         sides = self.base.environment, self.head.environment
         for name in _asked(sides, environment):
             yield self._cause("env_var", name, (side.get(name) for side in sides))
+
+    @cached_property
+    def _packages(self) -> frozenset[str]:
+        return frozenset(macro.package_name for macro in self.head.macros.values())
 
     @cached_property
     def _variables(self) -> tuple[dict[str, str], dict[str, str]]:

@@ -191,7 +191,7 @@ def both_sides(
 
 def _compile_base(dbt: Dbt, kept: KeptBase, unanswered: Unanswered) -> Project:
     """Base, parsed and compiled as far as dbt can, and kept."""
-    manifest = dbt("parse").result
+    manifest = dbt.parse()
     base = read_project(dbt.target_path)
     unique_ids = [node.unique_id for node in base.uncompiled()]
     base = compile_nodes(dbt, manifest, base, unique_ids, *_AS_BUILT_ANEW, unanswered=unanswered)
@@ -208,7 +208,7 @@ def _ask_again(
     answered = reuse_compiled_sql(head, base, conditions)
     if not answered.left_to_compile or unanswered.why:
         return answered.head
-    manifest = dbt("parse").result
+    manifest = dbt.parse(write=False)
     unique_ids = answered.left_to_compile
     return compile_nodes(
         dbt, manifest, answered.head, unique_ids, *_AS_BUILT_ANEW, unanswered=unanswered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hand_made import generic, macro, node, project
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import TestMetadata
 from dbt_ripple.changes import compare
-from dbt_ripple.changes.causes import Cause, hunks
+from dbt_ripple.changes.causes import Cause, Causes, hunks
 from dbt_ripple.changes.comparability import with_session
 from dbt_ripple.changes.diff import Diff, NodeDiff
 from dbt_ripple.governance.gate import gate
@@ -277,3 +278,35 @@ def test_a_function_that_was_built_is_as_it_was_parsed() -> None:
     (cause,) = select(built, side("x + 2")).causes
     nodes = ["model.p.calls", "function.p.bumped"]
     assert (cause.kind, cause.name, cause.nodes) == ("code", "bumped", nodes)
+
+
+def test_what_the_project_file_says_of_a_package_stands_there(tmp_path: Path) -> None:
+    (tmp_path / "dbt_project.yml").write_text(
+        "name: p\nmodels:\n  +schema: x\n  +partition_by:\n    field: id\n"
+    )
+    base, head = (
+        project(
+            SOURCE,
+            node("model.q.stg", "select id, amount from s.raw", "source.p.s.raw", config=config),
+            node("model.p.own", "select id, amount from s.raw", "source.p.s.raw", config=config),
+        )
+        for config in ({}, {"partition_by": {"field": "id"}})
+    )
+    found = Causes(compare(base, head), tmp_path).of_all(["model.q.stg", "model.p.own"])
+    assert [(c.name, c.file, c.line, len(c.nodes)) for c in found] == [
+        ("partition_by", "dbt_project.yml", 4, 2)
+    ]
+
+
+def test_the_vars_of_a_package_are_no_var_of_its_name() -> None:
+    def side(value: str, raw: str) -> Project:
+        variables = {"q": f"[{{'a': '{value}'}}]", "a": f"['{value}']"}
+        return project(
+            SOURCE,
+            node("model.p.stg", f"select '{value}' from s.raw", "source.p.s.raw", raw=raw),
+            macros=[macro("macro.q.m", "{% macro m() %}{% endmacro %}")],
+        ).having(variables=variables)
+
+    for raw, told in (("{{ var(x) }}", ["a"]), ("{{ var('q') }}", ["q"])):
+        found = compare(side("1", raw), side("2", raw)).causes.of("model.p.stg")
+        assert [c.name for c in found if c.kind == "var"] == told
