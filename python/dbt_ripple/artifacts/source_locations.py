@@ -145,19 +145,22 @@ class Places:
         at = _below(key, entry, *_called(_items(root, "sources"), node.source_name or ""))
         return FileLine(file, _line(at)) if at is not None else None
 
-    def in_project_file(self, *keys: str) -> FileLine | None:
+    def in_project_file(self, *keys: str, part: str = "") -> FileLine | None:
         """Where the project file sets something: the value below as many of the first keys as it has.
 
-        The last key may have a ``+`` before it; it has to be there.
+        The last key may have a ``+`` before it; it has to be there. Of a mapping, a ``part`` is looked for in it.
         """
         content = self._text(PROJECT_FILE)
         level = _composed(content) if content is not None else None
         found = None
         for key in (*keys[:-1], ""):
-            keys_there = {name: at for name, at, _ in _keys(level)}
-            found = keys_there.get(f"+{keys[-1]}", keys_there.get(keys[-1], found))
-            level = dict(_pairs(level)).get(key)
-        return FileLine(PROJECT_FILE, _line(found)) if found is not None else None
+            there = {name: (at, value) for name, at, value in _keys(level)}
+            found = there.get(f"+{keys[-1]}", there.get(keys[-1], found))
+            level = there[key][1] if key in there else None
+        if found is None:
+            return None
+        parts = {name: at for name, at, _ in _keys(found[1])}
+        return FileLine(PROJECT_FILE, _line(parts.get(part, found[0])))
 
     def line_in_file(self, file: str, text: str, line: int) -> int | None:
         """The line of a file on which a line of a text stands that is in it once; None elsewhere."""

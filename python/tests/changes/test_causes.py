@@ -280,21 +280,45 @@ def test_a_function_that_was_built_is_as_it_was_parsed() -> None:
     assert (cause.kind, cause.name, cause.nodes) == ("code", "bumped", nodes)
 
 
-def test_what_the_project_file_says_of_a_package_stands_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ({}, [("partition_by", 5)]),
+        ({"partition_by": {"field": "day", "kind": 1}}, [("partition_by.field", 6)]),
+        # What is not there any more is told where the setting is, not where another has a key of that name.
+        ({"partition_by": {"field": "id", "kind": 1, "schema": 2}}, [("partition_by.schema", 5)]),
+    ],
+)
+def test_what_the_project_file_says_of_a_package_stands_there(
+    before: dict[str, object], told: list[tuple[str, int]], tmp_path: Path
+) -> None:
     (tmp_path / "dbt_project.yml").write_text(
-        "name: p\nmodels:\n  +schema: x\n  +partition_by:\n    field: id\n"
+        "name: p\nmodels:\n  schema: x\n  kind: 1\n  +partition_by:\n    field: id\n    kind: 1\n"
     )
+    after = {"partition_by": {"field": "id", "kind": 1}}
     base, head = (
         project(
             SOURCE,
             node("model.q.stg", "select id, amount from s.raw", "source.p.s.raw", config=config),
             node("model.p.own", "select id, amount from s.raw", "source.p.s.raw", config=config),
         )
-        for config in ({}, {"partition_by": {"field": "id"}})
+        for config in (before, after)
     )
     found = Causes(compare(base, head), tmp_path).of_all(["model.q.stg", "model.p.own"])
-    assert [(c.name, c.file, c.line, len(c.nodes)) for c in found] == [
-        ("partition_by", "dbt_project.yml", 4, 2)
+    assert [(c.name, c.line) for c in found] == told
+    assert {(c.file, len(c.nodes)) for c in found} == {("dbt_project.yml", 2)}
+
+
+def test_the_parts_of_a_setting_are_one_line() -> None:
+    def part(name: str, *nodes: str) -> Cause:
+        return Cause(kind="config", name=name, nodes=[*nodes])
+
+    parts = part("meta.a", "model.p.stg"), part("meta.b", "model.p.stg")
+    others = part("meta.c", "model.p.top"), part("alias", "model.p.stg")
+    assert cause_lines([*parts, *others], world()) == [
+        "  config meta.a of stg, and in 1 more place",
+        "  config meta.c of top",
+        "  config alias of stg",
     ]
 
 
