@@ -35,7 +35,7 @@ _CLOSING: Final = frozenset(
 )
 _TYPE_BRACKETS: Final = frozenset({TokenType.LT, TokenType.GT, TokenType.COMMA})
 _NESTED_TYPES: Final = frozenset({TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT})
-_TWICE: Final = re.compile(r"\b(?:div0|div0null|nullifzero|zeroifnull)\s*\(", re.IGNORECASE)
+_TWICE: Final = frozenset({"div0", "div0null", "nullifzero", "zeroifnull"})
 """Functions in whose place sqlglot puts a condition that has an argument twice."""
 _TWICE_WITHIN: Final = 8
 """Levels of these within each other: each doubles what is in it."""
@@ -49,7 +49,8 @@ def refuse_deep(sql: str, tokens: list[Any], marks: bytes) -> None:
     """
     if may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING:
         raise Unsupported(Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
-    if len(_TWICE.findall(sql)) > _TWICE_WITHIN and _twice_within(tokens):
+    words = sql.lower()
+    if sum(map(words.count, _TWICE)) > _TWICE_WITHIN and _twice_within(tokens):
         raise Unsupported(Code.NESTED_TOO_DEEP(levels=_TWICE_WITHIN))
 
 
@@ -81,7 +82,7 @@ def _twice_within(tokens: Iterable[Any]) -> bool:
     for token in tokens:
         kind = token.token_type
         if kind is TokenType.L_PAREN:
-            opened.append(bool(_TWICE.fullmatch(f"{called}(")))
+            opened.append(called.lower() in _TWICE)
             if sum(opened) > _TWICE_WITHIN:
                 return True
         elif kind is TokenType.R_PAREN and opened:
