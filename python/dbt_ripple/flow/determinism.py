@@ -16,13 +16,7 @@ from sqlglot import exp
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.reading.dialects import written
-from dbt_ripple.flow.reading.reader import (
-    UNREAD,
-    Text,
-    data_type,
-    parse_statement,
-    table_named,
-)
+from dbt_ripple.flow.reading.reader import UNREAD, Text, data_type, parse_statement, table_named
 
 
 class Cause(IntEnum):

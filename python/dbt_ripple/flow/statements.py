@@ -92,8 +92,6 @@ def statements(sql: str, dialect: str) -> list[Statement] | Reason:
         return why.reason
     except UNREAD as error:
         return Code.CANNOT_PARSE(error=first_line(error))
-    except Exception as error:  # over SQL that no engine takes sqlglot stumbles
-        return Code.CANNOT_PARSE(error=f"{type(error).__name__}: {error}"[:200])
     understood = [statement for statement in read if statement is not None]
     return understood if understood and len(understood) == len(read) else Code.NO_QUERY()
 

@@ -7,7 +7,7 @@ the place in the text of what it stands for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -16,13 +16,13 @@ from sqlglot import Token, TokenType
 
 from dbt_ripple.flow.reading.dialects import NO_KEYWORD_RESERVED, SIDE_BY_SIDE, SPACED_OPERATORS
 from dbt_ripple.flow.reading.token_kinds import (
+    IN_AND_BRACKET,
+    KEYWORDS_AS_NAMES,
+    LATERAL_VIEW,
     NAMES,
-    has_values_side_by_side,
+    POINT_AND_VALUE,
+    VALUES_SIDE_BY_SIDE,
     marks_of,
-    may_have_bracketed_list,
-    may_have_keywords_as_names,
-    may_have_lateral_view,
-    may_have_leading_point,
 )
 
 _UPSTREAM: Final = "https://github.com/tobymao/sqlglot"
@@ -33,18 +33,16 @@ class Repair(NamedTuple):
 
     Attributes:
         construct: what an engine reads.
-        becomes: what sqlglot is given in its place.
         example: a text that has it.
-        may_be_in: whether a text may have it, of the text and its marks (`token_kinds`); most have not.
-        repaired: new tokens, of the text, its tokens and its dialect.
+        looked_for: what a text has in its marks (`token_kinds`), or in its letters, if it may have it; most have not.
+        repaired: makes new tokens of the text, its tokens and its dialect; it says which.
         dialects: those in which it is looked for; all where there is none.
         upstream: where sqlglot was told; empty where nothing was found.
     """
 
     construct: str
-    becomes: str
     example: str
-    may_be_in: Callable[[str, bytes], bool]
+    looked_for: Sequence[bytes] | re.Pattern[str]
     repaired: Callable[[str, list[Any], str], list[Any]]
     dialects: Collection[str] = ()
     upstream: str = ""
@@ -55,7 +53,12 @@ def repaired(sql: str, tokens: list[Any], dialect: str) -> tuple[list[Any], byte
     marks = marks_of(tokens)
     rewritten = tokens
     for repair in _repairs_of(dialect):
-        if repair.may_be_in(sql, marks):
+        looked_for = repair.looked_for
+        if (
+            looked_for.search(sql)
+            if isinstance(looked_for, re.Pattern)
+            else any(part in marks for part in looked_for)
+        ):
             rewritten = repair.repaired(sql, rewritten, dialect)
     return rewritten, marks if rewritten is tokens else marks_of(rewritten)
 
@@ -145,21 +148,24 @@ def _with_lists_as_calls(sql: str, tokens: list[Any], dialect: str) -> list[Any]
     To DuckDB a list in brackets is a value: whether a list contains 5 is true or false, even where it
     contains NULL; of the values in parentheses it would be unknown. A function call is read as a value.
     """
-    calls: dict[int, int] = {}
-    comprehensions = {opened for opened, at in _within(tokens) if _is(tokens[at], TokenType.FOR)}
-    for start, end in _brackets(tokens).items():
-        is_list = _is(tokens[start], TokenType.L_BRACKET) and start not in comprehensions
-        if is_list and start and _is(tokens[start - 1], TokenType.IN):
-            calls[start] = end
+    ends = _brackets(tokens)
+    calls = {
+        start: end
+        for start, end in ends.items()
+        if start
+        and _is(tokens[start], TokenType.L_BRACKET)
+        and _is(tokens[start - 1], TokenType.IN)
+        if not _is_comprehension(tokens, ends, start)
+    }
     if not calls:
         return tokens
     name = "list_value" if dialect == "duckdb" else "array"
-    ends = {*calls.values()}
+    closing = {*calls.values()}
     rewritten: list[Any] = []
     for i, token in enumerate(tokens):
         if i in calls:
             rewritten += [_at(token, TokenType.VAR, name), _at(token, TokenType.L_PAREN, "(")]
-        elif i in ends:
+        elif i in closing:
             rewritten.append(_at(token, TokenType.R_PAREN, ")"))
         else:
             rewritten.append(token)
@@ -182,19 +188,16 @@ def _brackets(tokens: list[Any]) -> dict[int, int]:
     return ends
 
 
-def _within(tokens: list[Any]) -> Iterator[tuple[int, int]]:
-    """Each token that stands in brackets, with the bracket that opens the innermost of them."""
-    opened: list[int] = []
-    for i, token in enumerate(tokens):
-        if _is(token, TokenType.L_PAREN, TokenType.L_BRACKET):
-            opened.append(i)
-        elif _is(token, TokenType.R_PAREN, TokenType.R_BRACKET) and opened:
-            opened.pop()
-        elif opened:
-            yield opened[-1], i
+def _is_comprehension(tokens: list[Any], ends: dict[int, int], start: int) -> bool:
+    """Whether a list is made of another one, `[x for x in l]`."""
+    i = start + 1
+    while i < ends[start]:
+        if _is(tokens[i], TokenType.FOR):
+            return True
+        i = ends.get(i, i) + 1
+    return False
 
 
-_SPACED: Final = re.compile(r"[<>!]\s+[<=>]|\bmultiset\b", re.IGNORECASE)
 _COMPARISONS: Final = {
     ("<", "="): (TokenType.LTE, "<="),
     (">", "="): (TokenType.GTE, ">="),
@@ -280,32 +283,24 @@ def _with_keywords_as_names(sql: str, tokens: list[Any], dialect: str) -> list[A
     return rewritten
 
 
-_DEEPER: Final = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}
-
-
 def _with_columns_of_views(sql: str, tokens: list[Any], dialect: str) -> list[Any]:
     """An AS before the columns of each LATERAL VIEW that has none."""
-    rewritten: list[Any] = []
-    depth, closed = -1, False  # of the view that is open; right behind its call
-    for token in tokens:
-        kind = token.token_type
-        before = rewritten[-1] if rewritten else None
-        if kind is TokenType.VIEW and before is not None:
-            depth = 0 if before.token_type is TokenType.LATERAL else depth
-        elif depth >= 0 and kind in _DEEPER:
-            depth += _DEEPER[kind]
-            closed = depth == 0
-        elif closed and kind in NAMES:
-            if before is not None and before.token_type in NAMES:
-                rewritten.append(Token(TokenType.ALIAS, "AS", token.line, token.col, 0, 0))
-                depth, closed = -1, False
-        elif closed:
-            depth, closed = -1, False
-        rewritten.append(token)
+    ends = _brackets(tokens)
+    rewritten = list(tokens)
+    for view in reversed(range(1, len(tokens))):
+        if _is(tokens[view], TokenType.VIEW) and _is(tokens[view - 1], TokenType.LATERAL):
+            opened = next((i for i in range(view, len(tokens)) if i in ends), view)
+            column = ends.get(opened, len(tokens)) + 2
+            if (
+                column < len(tokens)
+                and _is(tokens[column - 1], *NAMES)
+                and _is(tokens[column], *NAMES)
+            ):
+                place = tokens[column].line, tokens[column].col, 0, 0
+                rewritten.insert(column, Token(TokenType.ALIAS, "AS", *place))
     return rewritten
 
 
-_ROWSET: Final = re.compile(r"\b(?:openrowset|openxml)\s*\(", re.IGNORECASE)
 _ROWSET_FUNCTIONS: Final = frozenset({"OPENROWSET", "OPENXML"})
 
 
@@ -338,65 +333,57 @@ def _with_schemas_as_arguments(sql: str, tokens: list[Any], dialect: str) -> lis
 REPAIRS: Final = (
     Repair(
         "a text with doubled quotes",
-        "a text that is equal to no other",
         "select 'it''s'",
-        lambda _, marks: has_values_side_by_side(marks),
+        VALUES_SIDE_BY_SIDE,
         _with_doubled_quotes,
         SIDE_BY_SIDE,
     ),
     Repair(
         "a number that begins with a point",
-        "a number as it is written",
         "select .5",
-        lambda _, marks: may_have_leading_point(marks),
+        POINT_AND_VALUE,
         _with_leading_points,
     ),
     Repair(
         "the empty hexadecimal literal",
-        "a number",
         "select 0x",
-        lambda sql, _: "0x" in sql or "0X" in sql,
+        re.compile("0[xX]"),
         _with_empty_hexadecimals,
     ),
     Repair(
         "IN of a list in brackets",
-        "IN of a function that makes the list",
         "select a in [1, null]",
-        lambda _, marks: may_have_bracketed_list(marks),
+        IN_AND_BRACKET,
         _with_lists_as_calls,
         upstream=f"{_UPSTREAM}/pull/5014",
     ),
     Repair(
         "OPENROWSET or OPENXML with a schema",
-        "an argument more",
         "select * from openxml(@d, '/r') with (id int) x",
-        lambda sql, _: _ROWSET.search(sql) is not None,
+        re.compile(r"\b(?:openrowset|openxml)\s*\(", re.IGNORECASE),
         _with_schemas_as_arguments,
         ("tsql",),
         f"{_UPSTREAM}/issues/8151",
     ),
     Repair(
         "an operator of several words or signs",
-        "one operator",
         "select 1 from t where a < = b",
-        lambda sql, _: _SPACED.search(sql) is not None,
+        re.compile(r"[<>!]\s+[<=>]|\bmultiset\b", re.IGNORECASE),
         _with_whole_operators,
         SPACED_OPERATORS,
     ),
     Repair(
         "a column called `values` or `from`",
-        "a name",
         "select from, f(values) from t",
-        lambda _, marks: may_have_keywords_as_names(marks),
+        KEYWORDS_AS_NAMES,
         _with_keywords_as_names,
         NO_KEYWORD_RESERVED,
         f"{_UPSTREAM}/pull/8322",
     ),
     Repair(
         "LATERAL VIEW without AS",
-        "LATERAL VIEW with AS",
         "select x from t lateral view inline(f(a)) v x, y where x > 1",
-        lambda _, marks: may_have_lateral_view(marks),
+        LATERAL_VIEW,
         _with_columns_of_views,
         NO_KEYWORD_RESERVED,
     ),
