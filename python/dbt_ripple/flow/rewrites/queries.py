@@ -445,7 +445,10 @@ def _exists(relation: Any, conditions: list[Any], negated: bool) -> Any:
 
 @rule("EXISTS for IN", exp.In, of_sources=True, reorders=True)
 def exists_for_in(node: exp.In, rewriting: Rewriting) -> Any:
-    """As a condition, `a in (select b from t)` is `exists (select 1 from t where b = a)`."""
+    """As a condition, `a in (select b from t)` is `exists (select 1 from t where b = a)`.
+
+    Only of values of one type: IN compares others as another type than `=` does.
+    """
     query = node.args.get("query")
     while isinstance(query, exp.Subquery) and _given(query) == {"this"}:
         query = query.this
@@ -460,6 +463,8 @@ def exists_for_in(node: exp.In, rewriting: Rewriting) -> Any:
     if outputs is None or len(outputs) != 1:
         return None
     (name, value), *_ = outputs.items()
+    if one_type([value, node.this], rewriting) in (None, "NULL"):
+        return None
     plain = _given(query) - {"distinct"} <= _PLAIN and not _aggregates(value, rewriting.dialect)
     if query.args.get("distinct") and query.args["distinct"].args.get("on"):
         plain = False

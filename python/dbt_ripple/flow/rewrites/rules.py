@@ -185,7 +185,10 @@ def is_predicate(node: Any) -> bool:
 
 
 def only_truth_counts(node: Any) -> bool:
-    """Whether false and NULL are the same where an expression stands: it is a condition."""
+    """Whether false and NULL are the same where an expression stands: it is a condition.
+
+    What follows WHEN is one only of a CASE without a value, which that is compared with.
+    """
     parent = node.parent
     while isinstance(parent, (exp.And, exp.Or, exp.Paren)):
         node, parent = parent, parent.parent
@@ -193,7 +196,9 @@ def only_truth_counts(node: Any) -> bool:
         return parent.this is node
     if isinstance(parent, exp.Join):
         return parent.args.get("on") is node
-    return isinstance(parent, exp.If) and parent.this is node
+    if not isinstance(parent, exp.If) or parent.this is not node:
+        return False
+    return parent.arg_key != "ifs" or parent.parent.this is None
 
 
 def is_pure(node: Any, dialect: str) -> bool:

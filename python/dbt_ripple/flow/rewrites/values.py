@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from sqlglot import exp
@@ -71,10 +72,29 @@ def null_if(node: exp.Nullif, rewriting: Rewriting) -> Any:
 def _of_one_type(node: Any, rewriting: Rewriting) -> bool:
     """Whether what is chosen from has one type, however it is put together.
 
-    DuckDB refuses a choice of a text and a number; elsewhere a number may become a decimal first and
-    a text then.
+    A number may become a decimal first and a text then; DuckDB refuses a choice of both. There a
+    constant takes the type of what it stands beside: put elsewhere, it stands beside something else.
     """
-    return rewriting.dialect == "duckdb" or type_of(node, rewriting) is not None
+    if type_of(node, rewriting) is not None:
+        return True
+    return rewriting.dialect == "duckdb" and all(
+        any(True for _ in chosen.find_all(exp.Column)) for chosen in _chosen(node)
+    )
+
+
+def _chosen(node: Any) -> Iterator[Any]:
+    """What a CASE or COALESCE chooses from, however nested."""
+    if isinstance(node, exp.Coalesce):
+        parts = [node.this, *node.expressions]
+    elif isinstance(node, exp.Case):
+        default = node.args.get("default")
+        parts = [branch.args["true"] for branch in node.args["ifs"]]
+        parts += [] if default is None else [default]
+    else:
+        yield node
+        return
+    for part in parts:
+        yield from _chosen(part)
 
 
 @rule("CASE within ELSE", exp.Case)
