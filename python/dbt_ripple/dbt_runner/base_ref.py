@@ -443,25 +443,23 @@ def session_settings(
 
 
 def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
-    """The vars of a project and its packages by name, those of the command line first, with all values.
+    """The vars of a project and its packages by name, with all values; of the command line's that is theirs.
 
     A var may have another value in each package; text that is not YAML is the value of every var.
     """
-    texts = [("", given, False)]
-    for package, folder in folders.items():
-        texts += (
-            (package, text_of_file(folder / file), True) for file in ("vars.yml", PROJECT_FILE)
-        )
     sources: list[tuple[str, Any]] = []
-    for package, text, of_file in texts:
-        try:
-            content = parse_yaml(text or "", "", as_dbt=True)
-        except RippleError:
-            return {ANY: text or ""}
-        if isinstance(content, dict) and of_file:
-            content = content.get("vars")
-        sources.append((package, content))
-    return vars_by_name(sources)
+    text = given or ""
+    try:
+        of_command = parse_yaml(text, "", as_dbt=True)
+        for package, folder in folders.items():
+            for file in ("vars.yml", PROJECT_FILE):
+                text = text_of_file(folder / file) or ""
+                content = parse_yaml(text, "", as_dbt=True)
+                if isinstance(content, dict):
+                    sources.append((package, content.get("vars")))
+    except RippleError:
+        return {ANY: text}
+    return vars_by_name(sources, of_command)
 
 
 def _with_files(
