@@ -202,8 +202,8 @@ class Variables:
                 return None
             for of_side, file in zip(values, (then, now), strict=True):
                 of_side.append(("" if package == head.name else package, file.variables))
-        before, now = map(vars_by_name, values, given)
-        return before, now
+        of_base, of_head = map(vars_by_name, values, given)
+        return of_base, of_head
 
     def _same_file(self, package: str) -> bool:
         before, now = self._of_files(package)

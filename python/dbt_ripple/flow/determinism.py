@@ -200,10 +200,10 @@ class _Query:
         if isinstance(node, exp.Window):
             return self.window(node)
         if isinstance(node, exp.Join):
-            sql = {str(node.args.get(name) or "").upper() for name in ("method", "kind")}
-            if "ASOF" in sql:
+            words = {str(node.args.get(name) or "").upper() for name in ("method", "kind")}
+            if "ASOF" in words:
                 return Nondeterminism("an ASOF join takes some of the rows", Cause.TIES)
-            if "POSITIONAL" in sql:
+            if "POSITIONAL" in words:
                 return Nondeterminism("a positional join sees the order of rows", Cause.ORDER)
         if isinstance(node, exp.With) and node.args.get("recursive"):
             return Nondeterminism("WITH RECURSIVE", Cause.TIES)

@@ -198,7 +198,8 @@ def only_truth_counts(node: Any) -> bool:
         return parent.args.get("on") is node
     if not isinstance(parent, exp.If) or parent.this is not node:
         return False
-    return parent.arg_key != "ifs" or parent.parent.this is None
+    case = parent.parent
+    return parent.arg_key != "ifs" or case is None or case.this is None
 
 
 def is_pure(node: Any, dialect: str) -> bool:
