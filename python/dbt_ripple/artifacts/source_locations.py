@@ -311,13 +311,13 @@ def _keys(node: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _below(key: str, *entries: Any) -> Any:
-    """Where the first of some mappings that has a key, itself or in its ``config``, has it."""
+    """What the first of some mappings that has a key, itself or in its ``config``, says of it."""
     mappings = (
         mapping
         for entry in entries
         for mapping in (entry, *(value for name, value in _pairs(entry) if name == "config"))
     )
-    return next((at for m in mappings for name, at, _ in _keys(m) if name == key), None)
+    return next((value for m in mappings for name, value in _pairs(m) if name == key), None)
 
 
 def _values_of(item: Any) -> Iterator[Any]:

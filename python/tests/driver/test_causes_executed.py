@@ -50,9 +50,11 @@ def outcomes(folder: Path) -> Outcomes:
     }
 
 
-def skipped(folder: Path, built: Collection[str]) -> set[str]:
-    """What dbt skips, where one of the nodes that are to be built fails, so that the failure is found."""
-    found = any(r["status"] == "error" and r["unique_id"] in built for r in results(folder))
+def skipped(folder: Path, said: Collection[str]) -> set[str]:
+    """What dbt skips, where something fails that is to be built or to be run: so the failure is found."""
+    found = any(
+        r["status"] in ("error", "fail") and r["unique_id"] in said for r in results(folder)
+    )
     return {r["unique_id"] for r in results(folder) if found and r["status"] == "skipped"}
 
 
@@ -90,10 +92,11 @@ def test_what_comes_out_otherwise_is_said(
     (project / "lab.duckdb").unlink()
     tiny_project.dbt(project, "build")
     now = outcomes(project / "target"), contents(project, project / "target")
-    below = skipped(project / "target", selection.models)
     tests = {u for u, outcome in now[0].items() if before[0].get(u, outcome) != outcome}
     said = {test.unique_id for test in (*selection.tests, *selection.blocked)}
-    assert tests <= said | {*selection.unit_tests} | below
+    said |= {*selection.unit_tests}
+    below = skipped(project / "target", said | {*selection.models})
+    assert tests <= said | below
     relations = {u for u, rows in now[1].items() if before[1].get(u, rows) != rows}
     assert relations - below <= {
         *(*comparison.changed, *selection.models, *said, *comparison.modified)
