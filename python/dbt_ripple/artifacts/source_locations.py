@@ -59,6 +59,8 @@ class Places:
         self.head = head
         self.base = base
         self.project_dir = project_dir
+        # Of one answer: a process that lasts meets edited files, and others under the same name elsewhere.
+        self._texts: dict[str, str | None] = {}
 
     def of(
         self,
@@ -205,7 +207,12 @@ class Places:
         return None if line is None else content.count("\n", 0, start) + line
 
     def _text(self, file: str) -> str | None:
-        return _read(self.project_dir / file)
+        if file not in self._texts:
+            try:
+                self._texts[file] = (self.project_dir / file).read_text(encoding="utf-8")
+            except (OSError, ValueError):
+                self._texts[file] = None
+        return self._texts[file]
 
     # -- in yml ---------------------------------------------------------------------------------
 
@@ -262,14 +269,6 @@ def line_of_name(code: str, name: str) -> int | None:
             if re.fullmatch(rf"\s*,?\s*(\w+\.)?{word}\s*,?\s*", lines[i - 1], re.IGNORECASE)
         ]
     return definitions[0] if len(definitions) == 1 else None
-
-
-@cache
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return None
 
 
 def _of_package(patch_path: str | None, package: str) -> str | None:

@@ -334,3 +334,19 @@ def test_the_vars_of_a_package_are_no_var_of_its_name() -> None:
     for raw, told in (("{{ var(x) }}", ["a"]), ("{{ var('q') }}", ["q"])):
         found = compare(side("1", raw), side("2", raw)).causes.of("model.p.stg")
         assert [c.name for c in found if c.kind == "var"] == told
+
+
+def test_a_file_is_read_anew_for_each_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, head = world(), world("select id, amount * 2 as amount from s.raw")
+    code = head.nodes["model.p.stg"].raw_code
+    head.nodes["model.p.stg"] = replace(
+        head.nodes["model.p.stg"], original_file_path="models/stg.sql"
+    )
+    for folder, before in (("one", ""), ("two", "-- more\n")):
+        (tmp_path / folder / "models").mkdir(parents=True)
+        (tmp_path / folder / "models" / "stg.sql").write_text(before + code)
+        monkeypatch.chdir(tmp_path / folder)
+        (cause,) = Causes(compare(base, head), Path()).of("model.p.stg")
+        assert cause.line == (2 if before else 1)
