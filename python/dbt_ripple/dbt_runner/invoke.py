@@ -171,7 +171,9 @@ class Dbt:
         Raises:
             RippleError: it failed.
         """
-        manifest = self("parse", "--no-write-json").result
+        result = self.attempt("parse", "--no-write-json")
+        self.check(result, ("parse",))
+        manifest = result.result
         if write:
             self.target_path.mkdir(parents=True, exist_ok=True)
             (self.target_path / "manifest.json").write_text(in_json(manifest), encoding="utf-8")
@@ -261,7 +263,7 @@ def in_json(manifest: Any) -> str:
     writable = manifest.writable_manifest()
     try:
         document = writable.to_dict(omit_none=False, context={"artifact": True})
-    except TypeError:  # before dbt 1.10
+    except TypeError:  # an older dbt, which knows no context
         document = writable.to_dict(omit_none=False)
     return json.dumps(document, cls=JSONEncoder)
 

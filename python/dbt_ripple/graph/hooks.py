@@ -57,7 +57,7 @@ class Hook(NamedTuple):
 _RUNNING: Final = (
     "run_query statement execute drop_relation truncate_relation rename_relation".split()
 )
-_RUNS: Final = re.compile(rf"\b(?:{'|'.join(_RUNNING)})\b|\bdrop_relation\w*\b")
+_RUNS: Final = re.compile(rf"\b(?:drop_relation\w+|{'|'.join(_RUNNING)})\b")
 _WRITES: Final = re.compile(
     r"\b(?:insert|update|delete|merge|truncate\w*|copy|create|drop\w*|rename\w*|alter|replace\s+(?:into|table))\b",
     re.I,
