@@ -59,6 +59,8 @@ class Places:
         self.head = head
         self.base = base
         self.project_dir = project_dir
+        # Of one answer: a process that lasts meets edited files, and others under the same name elsewhere.
+        self._texts: dict[str, str | None] = {}
 
     def of(
         self,
@@ -145,19 +147,22 @@ class Places:
         at = _below(key, entry, *_called(_items(root, "sources"), node.source_name or ""))
         return FileLine(file, _line(at)) if at is not None else None
 
-    def in_project_file(self, *keys: str) -> FileLine | None:
+    def in_project_file(self, *keys: str, part: str = "") -> FileLine | None:
         """Where the project file sets something: the value below as many of the first keys as it has.
 
-        The last key may have a ``+`` before it; it has to be there.
+        The last key may have a ``+`` before it; it has to be there. Of a mapping, a ``part`` is looked for in it.
         """
         content = self._text(PROJECT_FILE)
         level = _composed(content) if content is not None else None
         found = None
         for key in (*keys[:-1], ""):
-            pairs = dict(_pairs(level))
-            found = pairs.get(f"+{keys[-1]}", pairs.get(keys[-1], found))
-            level = pairs.get(key)
-        return FileLine(PROJECT_FILE, _line(found)) if found is not None else None
+            there = {name: (at, value) for name, at, value in _keys(level)}
+            found = there.get(f"+{keys[-1]}", there.get(keys[-1], found))
+            level = there[key][1] if key in there else None
+        if found is None:
+            return None
+        parts = {name: at for name, at, _ in _keys(found[1])}
+        return FileLine(PROJECT_FILE, _line(parts.get(part, found[0])))
 
     def line_in_file(self, file: str, text: str, line: int) -> int | None:
         """The line of a file on which a line of a text stands that is in it once; None elsewhere."""
@@ -202,7 +207,12 @@ class Places:
         return None if line is None else content.count("\n", 0, start) + line
 
     def _text(self, file: str) -> str | None:
-        return _read(self.project_dir / file)
+        if file not in self._texts:
+            try:
+                self._texts[file] = (self.project_dir / file).read_text(encoding="utf-8")
+            except (OSError, ValueError):
+                self._texts[file] = None
+        return self._texts[file]
 
     # -- in yml ---------------------------------------------------------------------------------
 
@@ -261,14 +271,6 @@ def line_of_name(code: str, name: str) -> int | None:
     return definitions[0] if len(definitions) == 1 else None
 
 
-@cache
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return None
-
-
 def _of_package(patch_path: str | None, package: str) -> str | None:
     """The yml file of a node's properties, in its own package."""
     owner, _, path = (patch_path or "").partition("://")
@@ -296,22 +298,25 @@ def _items(node: Any, key: str) -> Iterator[Any]:
 
 
 def _pairs(node: Any) -> Iterator[tuple[str, Any]]:
+    yield from ((name, value) for name, _, value in _keys(node))
+
+
+def _keys(node: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The keys of a mapping: their names, where they stand or a list of theirs begins, and what they have."""
     if node is not None and node.id == "mapping":
         for key, value in node.value:
             if isinstance(key.value, str):
-                yield key.value, value
-
-
-def _configured(entry: Any) -> Iterator[tuple[str, Any]]:
-    for name, value in _pairs(entry):
-        if name == "config":
-            yield from _pairs(value)
+                yield key.value, value if value.id == "sequence" else key, value
 
 
 def _below(key: str, *entries: Any) -> Any:
     """What the first of some mappings that has a key, itself or in its ``config``, says of it."""
-    pairs = (pair for entry in entries for pair in (*_pairs(entry), *_configured(entry)))
-    return next((value for name, value in pairs if name == key), None)
+    mappings = (
+        mapping
+        for entry in entries
+        for mapping in (entry, *(value for name, value in _pairs(entry) if name == "config"))
+    )
+    return next((value for m in mappings for name, value in _pairs(m) if name == key), None)
 
 
 def _values_of(item: Any) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -271,8 +271,17 @@ class Causes:
                 facts = facts_of(written[1])
                 yield from self._values(facts.variables, facts.environment, now.package_name)
                 written = [before, after]
-            place = self._place_of_config(now if after is not MISSING else then, key)
-            yield self._cause("config", key, written, place)
+            holder = now if after is not MISSING else then
+            if all(isinstance(value, dict) for value in (before, after, *written)):
+                for inner in sorted({*before, *after}):
+                    rendered = [side.get(inner, MISSING) for side in (before, after)]
+                    if not _equal(*rendered):
+                        sides = zip(written, rendered, strict=True)
+                        values = [text.get(inner, value) for text, value in sides]
+                        place = self._place_of_config(holder, key, inner)
+                        yield self._cause("config", f"{key}.{inner}", values, place)
+            else:
+                yield self._cause("config", key, written, self._place_of_config(holder, key))
 
     def _descriptions(self, then: Node, now: Node) -> Iterator[Cause]:
         """What is said to people: a cause only of what Jinja makes of it."""
@@ -301,8 +310,8 @@ class Causes:
         called = _CONFIG.search(now.raw_code)
         return called is not None and re.search(rf"\b{re.escape(key)}\s*=", called[0]) is not None
 
-    def _place_of_config(self, node: Node, key: str) -> tuple[str | None, int | None]:
-        """Where a setting of a node is written: in its own file, in a yml file, or in the project file."""
+    def _place_of_config(self, node: Node, key: str, inner: str = "") -> _Place:
+        """Where a setting of a node is written, or a part of it: in its own file, in a yml file, or in the project file."""
         file = self._file(node)
         called = _CONFIG.search(node.raw_code) if node.test_metadata is None else None
         word = re.compile(rf"\b{re.escape(key.replace('-', '_'))}\b\s*=")
@@ -310,9 +319,11 @@ class Causes:
             line = node.raw_code.count("\n", 0, called.start() + at.start()) + 1
             return file, self.places.line_in_file(file, node.raw_code, line)
         declared = self.places.declared(node, key=key)
-        if declared is None and node.package_name == self.head.name:
+        if declared is None:  # the project file says it of its packages, too
             for section in _SECTIONS.get(node.resource_type, (f"{node.resource_type}s",)):
-                declared = declared or self.places.in_project_file(section, *node.fqn, key)
+                declared = declared or self.places.in_project_file(
+                    section, *node.fqn, key, part=inner
+                )
         return declared or self._declared(node)
 
     def _seed(self, then: Node, now: Node) -> Iterator[Cause]:
@@ -536,17 +547,23 @@ class Causes:
         return [head.macros[u].macro_sql for u in sorted(macros & head.user)]
 
     def _values(
-        self, variables: Iterable[str], environment: Iterable[str], package: str
+        self, variables: Collection[str], environment: Iterable[str], package: str
     ) -> Iterator[Cause]:
         """The vars and environment variables of these names that differ for a node of a package."""
         sides = self._variables
         for name in _asked(sides, variables):
+            if name in self._packages and name not in variables:
+                continue  # the vars that the project file gives a package, each of which is told
             place = self.places.in_project_file("vars", package, name)
             values = (_value(side.get(name), package) for side in sides)
             yield self._cause("var", name, values, place)
         sides = self.base.environment, self.head.environment
         for name in _asked(sides, environment):
             yield self._cause("env_var", name, (side.get(name) for side in sides))
+
+    @cached_property
+    def _packages(self) -> frozenset[str]:
+        return frozenset(macro.package_name for macro in self.head.macros.values())
 
     @cached_property
     def _variables(self) -> tuple[dict[str, str], dict[str, str]]:
@@ -587,13 +604,14 @@ class Causes:
                     for name in sorted(reads.names)
                     if of_name(then, name) != of_name(other, name)
                 ]
+                told: dict[str, str] = {}
                 for cause in (
                     *self._config(then, other, describing=True),
                     *self._config(then, other),
                     *self._properties(then, other, _DESCRIPTIONS),
                 ):
-                    if cause.name in names:
-                        names.remove(cause.name)
+                    key = cause.name.partition(".")[0]
+                    if key in names and told.setdefault(key, cause.kind) == cause.kind:
                         read = f"{other.display_name}.{cause.name}"
                         yield msgspec.structs.replace(cause, kind="graph", name=read)
 

@@ -189,20 +189,21 @@ class Variables:
     def differing(self) -> tuple[dict[str, str], dict[str, str]] | None:
         """The vars of both sides by name, without those of files that are the same; None where not known."""
         values: list[list[tuple[str, Any]]] = [[], []]
-        if not self.same_arguments:
-            for of_side, side in zip(values, self.sides, strict=True):
-                given = side.run_args.get("vars")
-                if not isinstance(given, dict):
-                    return None
-                of_side.append(("", given))
         head = self.sides[1]
+        given = [side.run_args.get("vars") for side in self.sides]
+        known = [of_side for of_side in given if isinstance(of_side, dict)]
+        if self.same_arguments:  # though one side may not tell them
+            given = [known[0] if known else None] * 2
+        elif len(known) < len(given):
+            return None
         for package in dict.fromkeys((head.name, *sorted(head.packages))):
             then, now = self._of_files(package)
             if then is None or now is None or then.dispatch != now.dispatch:
                 return None
             for of_side, file in zip(values, (then, now), strict=True):
                 of_side.append(("" if package == head.name else package, file.variables))
-        return vars_by_name(values[0]), vars_by_name(values[1])
+        of_base, of_head = map(vars_by_name, values, given)
+        return of_base, of_head
 
     def _same_file(self, package: str) -> bool:
         before, now = self._of_files(package)
@@ -240,11 +241,12 @@ class _FileVars(NamedTuple):
 _NOTHING: Final = _FileVars(None, None)
 
 
-def vars_by_name(sources: Iterable[tuple[str, Any]]) -> dict[str, str]:
+def vars_by_name(sources: Iterable[tuple[str, Any]], given: Any = None) -> dict[str, str]:
     """Vars by name, each with all its values: it may have another one in each package.
 
     Args:
-        sources: the vars that a package sets, or under no name the project or its command line.
+        sources: the vars that a package sets, or under no name the project.
+        given: the vars of the command line: dbt looks there first, whatever the files say.
     """
     values_of: dict[str, list[Any]] = {}
     for package, variables in sources:
@@ -252,6 +254,9 @@ def vars_by_name(sources: Iterable[tuple[str, Any]]) -> dict[str, str]:
             values_of.setdefault(str(name), []).append((package, value) if package else value)
             for inner, of_package in value.items() if isinstance(value, dict) else ():
                 values_of.setdefault(str(inner), []).append((package, name, of_package))
+    for name, value in given.items() if isinstance(given, dict) else ():
+        if not (isinstance(value, str) and "{" in value):  # Jinja may ask for another var
+            values_of[str(name)] = [value]
     return {name: repr(values) for name, values in values_of.items()}
 
 

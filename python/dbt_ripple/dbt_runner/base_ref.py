@@ -191,7 +191,7 @@ def both_sides(
 
 def _compile_base(dbt: Dbt, kept: KeptBase, unanswered: Unanswered) -> Project:
     """Base, parsed and compiled as far as dbt can, and kept."""
-    manifest = dbt("parse").result
+    manifest = dbt.parse()
     base = read_project(dbt.target_path)
     unique_ids = [node.unique_id for node in base.uncompiled()]
     base = compile_nodes(dbt, manifest, base, unique_ids, *_AS_BUILT_ANEW, unanswered=unanswered)
@@ -208,7 +208,7 @@ def _ask_again(
     answered = reuse_compiled_sql(head, base, conditions)
     if not answered.left_to_compile or unanswered.why:
         return answered.head
-    manifest = dbt("parse").result
+    manifest = dbt.parse(write=False)
     unique_ids = answered.left_to_compile
     return compile_nodes(
         dbt, manifest, answered.head, unique_ids, *_AS_BUILT_ANEW, unanswered=unanswered
@@ -443,25 +443,23 @@ def session_settings(
 
 
 def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
-    """The vars of a project and its packages by name, those of the command line first, with all values.
+    """The vars of a project and its packages by name, with all values; of the command line's that is theirs.
 
     A var may have another value in each package; text that is not YAML is the value of every var.
     """
-    texts = [("", given, False)]
-    for package, folder in folders.items():
-        texts += (
-            (package, text_of_file(folder / file), True) for file in ("vars.yml", PROJECT_FILE)
-        )
     sources: list[tuple[str, Any]] = []
-    for package, text, of_file in texts:
-        try:
-            content = parse_yaml(text or "", "", as_dbt=True)
-        except RippleError:
-            return {ANY: text or ""}
-        if isinstance(content, dict) and of_file:
-            content = content.get("vars")
-        sources.append((package, content))
-    return vars_by_name(sources)
+    text = given or ""
+    try:
+        of_command = parse_yaml(text, "", as_dbt=True)
+        for package, folder in folders.items():
+            for file in ("vars.yml", PROJECT_FILE):
+                text = text_of_file(folder / file) or ""
+                content = parse_yaml(text, "", as_dbt=True)
+                if isinstance(content, dict):
+                    sources.append((package, content.get("vars")))
+    except RippleError:
+        return {ANY: text}
+    return vars_by_name(sources, of_command)
 
 
 def _with_files(

@@ -121,7 +121,7 @@ def compile_nodes(
         if dbt.attempt("debug", "--connection").success:
             dbt.check(result, ("compile", *arguments))
         unanswered.why = _what_happened(result.exception)
-        manifest = dbt("parse").result  # the other has nodes that are half compiled
+        manifest = dbt.parse(write=False)  # the other has nodes that are half compiled
     asking = asking_the_warehouse(project, unique_ids)
     unanswered.nodes.update((project.nodes[u].display_name, None) for u in sorted(asking))
     rest = [unique_id for unique_id in unique_ids if unique_id not in asking]

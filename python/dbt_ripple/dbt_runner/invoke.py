@@ -7,6 +7,7 @@ session of ``method: session``. A metastore allows only one at a time.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -161,6 +162,23 @@ class Dbt:
         self.check(result, command)
         return result
 
+    def parse(self, *, write: bool = True) -> Any:
+        """Have dbt parse the project, and return its own manifest.
+
+        Args:
+            write: whether manifest.json is written, too, as dbt writes it.
+
+        Raises:
+            RippleError: it failed.
+        """
+        result = self.attempt("parse", "--no-write-json")
+        self.check(result, ("parse",))
+        manifest = result.result
+        if write:
+            self.target_path.mkdir(parents=True, exist_ok=True)
+            (self.target_path / "manifest.json").write_text(in_json(manifest), encoding="utf-8")
+        return manifest
+
     def check(self, result: Any, command: tuple[str, ...]) -> None:
         """Refuse to go on where a command failed.
 
@@ -236,6 +254,18 @@ class Dbt:
     def _step(self, command: tuple[str, ...]) -> str:
         words = " ".join(command[: 2 if command[0] == "docs" else 1])
         return f"dbt {words} of {self._side}" if self._side else f"dbt {words}"
+
+
+def in_json(manifest: Any) -> str:
+    """What dbt writes as manifest.json: at once, and not piece by piece, which Python does more slowly."""
+    from dbt_common.utils.encoding import JSONEncoder
+
+    writable = manifest.writable_manifest()
+    try:
+        document = writable.to_dict(omit_none=False, context={"artifact": True})
+    except TypeError:  # an older dbt, which knows no context
+        document = writable.to_dict(omit_none=False)
+    return json.dumps(document, cls=JSONEncoder)
 
 
 def short(command: tuple[str, ...]) -> str:

@@ -112,7 +112,7 @@ class ParsedBefore:
         if before is not None:
             there.parent.mkdir(parents=True, exist_ok=True)
             there.write_bytes(before)
-        manifest = dbt("parse").result
+        manifest = dbt.parse()
         after = _bytes(there)
         if after is not None and after != kept:
             _pack(self._cache, self._key, after)

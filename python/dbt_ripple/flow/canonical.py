@@ -20,14 +20,14 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
-from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower_tree
 from dbt_ripple.flow.lowering.operators import unbracketed
-from dbt_ripple.flow.parse import parse
+from dbt_ripple.flow.reading.dialects import written
+from dbt_ripple.flow.reading.reader import data_type, parse_followed
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rewrites import RULES, Rewriting, rewrite, settle
 from dbt_ripple.flow.rewrites.queries import sees_order
@@ -145,7 +145,7 @@ def _in_other_words(
     if prepared is None:
         return None
     tree, tokens, rewriting = prepared
-    before = tree.sql(as_written(dialect))
+    before = written(tree, dialect)
     tree = rewrite(tree, rewriting)
     linked = _linked(lower_tree(tree, tokens, dialect), dialect, table)
     if linked is None or linked.relation.keys != plain.relation.keys:
@@ -157,7 +157,7 @@ def _in_other_words(
             paren = exp.Paren()
             node.replace(paren)
             paren.set("this", node)
-    return (before, tree.sql(as_written(dialect))) if rewriting.used else None
+    return (before, written(tree, dialect)) if rewriting.used else None
 
 
 def _prepared(
@@ -169,7 +169,7 @@ def _prepared(
     types: FindTypes | None,
 ) -> tuple[Any, Sequence[Any], Rewriting] | None:
     """The parse tree of a query, its names resolved where they are believed, and what is known."""
-    parsed = parse(sql, dialect)
+    parsed = parse_followed(sql, dialect)
     if parsed is None:
         return None
     tree, tokens = _query_of(parsed[0]), parsed[1]
@@ -213,7 +213,7 @@ def _types(tree: Any, dialect: str, types: FindTypes) -> dict[str, dict[str, str
         types_of_columns = {}
         for name, text in types(".".join(parts)).items():
             try:
-                types_of_columns[name] = exp.DataType.build(text, dialect=dialect).sql()
+                types_of_columns[name] = data_type(text, dialect).sql()
             except (SqlglotError, ValueError):
                 continue
         by_alias[node.alias_or_name] = types_of_columns

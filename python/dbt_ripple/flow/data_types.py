@@ -31,16 +31,13 @@ def canonical_type(text: str, dialect: str) -> str | None:
         >>> canonical_type("dubble", "spark") is None
         True
     """
-    from sqlglot import exp
     from sqlglot.errors import SqlglotError
+
+    from dbt_ripple.flow.reading.reader import data_type
 
     name = text.strip().lower()
     try:
-        return (
-            exp.DataType.build(_STORED.get(name, name), dialect=dialect, udt=False)
-            .sql(dialect)
-            .lower()
-        )
+        return data_type(_STORED.get(name, name), dialect).sql(dialect).lower()
     except (SqlglotError, ValueError):
         return None
 
@@ -83,11 +80,12 @@ def fields_of_type(text: str, dialect: str) -> Fields | None:
         >>> fields_of_type("struct", "spark") is None
         True
     """
-    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
+    from dbt_ripple.flow.reading.reader import data_type
+
     try:
-        return fields_of_data_type(exp.DataType.build(text, dialect=dialect, udt=False))
+        return fields_of_data_type(data_type(text, dialect))
     except (SqlglotError, ValueError):
         return None
 

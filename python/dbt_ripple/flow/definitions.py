@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from dbt_ripple.flow.as_written import as_written
+from dbt_ripple.flow.reading.dialects import written
+from dbt_ripple.flow.reading.reader import UNREAD, parse_statement
 
 MAX_LENGTH: Final = 2_000
 """Characters of a definition. One that would be longer keeps the names of what is not written out."""
@@ -91,22 +90,22 @@ def definitions(parsed: Any, dialect: str) -> dict[str, str]:
     of CTEs' columns, and says which in a comment at its end. The tree is left as it is.
 
     Example:
-        >>> import sqlglot
+        >>> from dbt_ripple.flow.reading.reader import parse_statement
         >>> sql = "with d as (select o.qty * o.price as t from orders o) select sum(t) as total from d"
-        >>> definitions(sqlglot.parse_one(sql), "duckdb")
+        >>> definitions(parse_statement(sql, "duckdb"), "duckdb")
         {'total': 'SUM(o.qty * o.price)'}
     """
     try:
         outputs = _DefinitionReader(dialect).query(parsed, {}, 0)
-    except (SqlglotError, ValueError, RecursionError):
+    except UNREAD:
         return {}
     texts = {}
     for name, definition in outputs.items():
         if name == "*" or name.startswith("#"):
             continue
         try:
-            text = definition.tree.sql(dialect=as_written(dialect), comments=False)
-        except (SqlglotError, ValueError, RecursionError):
+            text = written(definition.tree, dialect)
+        except UNREAD:
             continue
         if definition.kept:
             text += f" {_TOO_LONG}: {', '.join(definition.kept)} */"
@@ -139,8 +138,8 @@ def computed(sql: str, dialect: str) -> dict[str, str]:
         {'n': 'o.qty * 2'}
     """
     try:
-        parsed = sqlglot.parse_one(sql, dialect=as_written(dialect))
-    except (SqlglotError, ValueError, RecursionError):
+        parsed = parse_statement(sql, dialect)
+    except UNREAD:
         return {}
     outputs = definitions(parsed, dialect)
     return {name: text for name, text in outputs.items() if is_computed(text)}
@@ -163,8 +162,8 @@ def pairs_rows(sql: str, dialect: str, of_one_relation: bool) -> bool:
         True
     """
     try:
-        parsed = sqlglot.parse_one(sql, dialect=dialect)
-    except (SqlglotError, ValueError, RecursionError):
+        parsed = parse_statement(sql, dialect)
+    except UNREAD:
         return True
     joins = list(parsed.find_all(exp.Join, exp.Lateral))
     if not joins:
@@ -231,7 +230,7 @@ class _DefinitionReader:
         return outputs
 
     def beside(self, one: _DefinedColumn, other: _DefinedColumn, words: str) -> _DefinedColumn:
-        texts = [m.tree.sql(dialect=as_written(self.dialect), comments=False) for m in (one, other)]
+        texts = [written(m.tree, self.dialect) for m in (one, other)]
         shown = texts[0].strip("()").split(words) if isinstance(one.tree, exp.Var) else texts[:1]
         if texts[1] in shown or texts[0] == texts[1]:
             return one
@@ -300,7 +299,7 @@ class _DefinitionReader:
 
     def written_out(self, value: Any, scope: _Scope) -> _DefinedColumn:
         """An expression with what the columns of CTEs in it are; other queries in it stay."""
-        length = len(value.sql(dialect=as_written(self.dialect), comments=False))
+        length = len(written(value, self.dialect))
         kept: dict[str, None] = {}
         places = []
         for column in _columns(value):
@@ -309,7 +308,7 @@ class _DefinitionReader:
                 continue
             kept |= dict.fromkeys(definition.kept)
             if length + definition.length > MAX_LENGTH:
-                kept[column.sql(dialect=as_written(self.dialect), comments=False)] = None
+                kept[written(column, self.dialect)] = None
                 continue
             length += definition.length
             places.append((column, definition))

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
 
-from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.determinism import is_repeatable
-from dbt_ripple.flow.dropped_tokens import dropped_tokens
-from dbt_ripple.flow.token_kinds import marks_of
+from dbt_ripple.flow.reading.dialects import written
+from dbt_ripple.flow.reading.reader import UNREAD, Text
 
 _PLAIN_DELETE: Final = frozenset({"this", "where"})
 _OTHER_ROWS: Final = (exp.Query, exp.AggFunc, exp.Window, exp.Star, exp.Placeholder, exp.Parameter)
@@ -49,13 +45,11 @@ def deleted_rows(sql: str, relation: str, dialect: str) -> Deleted | None:
         >>> deleted_rows("delete from mine where id in (select id from other)", "mine", "duckdb")
     """
     try:
-        tokens = Dialect.get_or_raise(dialect).tokenize(sql)
-        statements = sqlglot.parse(sql, dialect=as_written(dialect))
-    except (SqlglotError, RecursionError):
+        text = Text(sql, dialect)
+        tree = text.statement()
+    except UNREAD:
         return None
-    if len(statements) != 1 or not isinstance(tree := statements[0], exp.Delete):
-        return None
-    if any(dropped_tokens(sql, tokens, marks_of(tokens), tree, dialect)):
+    if not isinstance(tree, exp.Delete) or any(text.dropped(tree)):
         return None
     table, where = tree.this, tree.args.get("where")
     if (
@@ -70,7 +64,7 @@ def deleted_rows(sql: str, relation: str, dialect: str) -> Deleted | None:
     named = list(condition.find_all(exp.Column))
     if any(condition.find_all(*_OTHER_ROWS)) or any(column.table for column in named):
         return None
-    text = condition.sql(as_written(dialect))
-    if not is_repeatable(text, dialect):
+    kept = written(condition, dialect)
+    if not is_repeatable(kept, dialect):
         return None
-    return Deleted(text, frozenset(column.name.lower() for column in named))
+    return Deleted(kept, frozenset(column.name.lower() for column in named))

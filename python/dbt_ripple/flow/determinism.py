@@ -12,16 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
 
-from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.dropped_tokens import dropped_tokens
 from dbt_ripple.flow.functions import functions
-from dbt_ripple.flow.token_kinds import marks_of
+from dbt_ripple.flow.reading.dialects import written
+from dbt_ripple.flow.reading.reader import UNREAD, Text, data_type, parse_statement, table_named
 
 
 class Cause(IntEnum):
@@ -53,8 +49,8 @@ def nondeterminism(sql: str, dialect: str, inexact: Iterable[str] | None) -> Non
             where that is not known: then any column may be one.
     """
     try:
-        tree = sqlglot.parse_one(sql, dialect=dialect)
-    except (SqlglotError, RecursionError) as error:
+        tree = parse_statement(sql, dialect)
+    except UNREAD as error:
         return Nondeterminism(f"its SQL is not followed ({type(error).__name__})", Cause.CHANCE)
     if not isinstance(tree, exp.Query):
         return Nondeterminism("it is no query that is followed", Cause.CHANCE)
@@ -91,8 +87,8 @@ def other_each_time(sql: str, dialect: str, read: Collection[str] = ()) -> froze
     if not read and not _may_be_other(sql, dialect):
         return frozenset()
     try:
-        tree = sqlglot.parse_one(sql, dialect=dialect)
-    except (SqlglotError, RecursionError):
+        tree = parse_statement(sql, dialect)
+    except UNREAD:
         return frozenset({EVERYTHING})
     if not isinstance(tree, exp.Query):
         return frozenset({EVERYTHING})
@@ -127,8 +123,8 @@ def by_order(sql: str, dialect: str, inexact: Iterable[str] | None) -> ByOrder:
         (['f'], ['f', 's'])
     """
     try:
-        tree = sqlglot.parse_one(sql, dialect=dialect)
-    except (SqlglotError, RecursionError):
+        tree = parse_statement(sql, dialect)
+    except UNREAD:
         tree = None
     if not isinstance(tree, exp.Query):
         return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
@@ -258,14 +254,12 @@ def reads_only(sql: str, dialect: str, relations: Iterable[str]) -> bool:
     in the parse tree, all of that is known, and rows come of tables and subqueries only.
     """
     try:
-        tokens = Dialect.get_or_raise(dialect).tokenize(sql)
-        tree = sqlglot.parse_one(sql, dialect=as_written(dialect))
-        allowed = {_parts(exp.to_table(name, dialect=dialect)) for name in relations}
-    except (SqlglotError, RecursionError, ValueError):
+        text = Text(sql, dialect)
+        tree = text.statement()
+        allowed = {_parts(table_named(name, dialect)) for name in relations}
+    except UNREAD:
         return False
-    if not isinstance(tree, exp.Query) or any(
-        dropped_tokens(sql, tokens, marks_of(tokens), tree, dialect)
-    ):
+    if not isinstance(tree, exp.Query) or any(text.dropped(tree)):
         return False
     for node in tree.walk():
         if isinstance(node, exp.Table):
@@ -306,8 +300,8 @@ def changes_only(statement: str, dialect: str, table: str) -> bool:
     So that what it leaves is the same bag of rows of the same bag.
     """
     try:
-        tree = sqlglot.parse_one(statement, dialect=dialect)
-    except (SqlglotError, RecursionError):
+        tree = parse_statement(statement, dialect)
+    except UNREAD:
         return False
     return (
         isinstance(tree, exp.Delete | exp.Update)
@@ -352,7 +346,7 @@ class _Query:
     def of(self, node: Any) -> Nondeterminism | None:
         """Why one piece of the query is not repeatable."""
         if isinstance(node, _VOLATILE):
-            sql = node.sql(self.dialect)[:40]
+            sql = written(node, self.dialect)[:40]
             return Nondeterminism(f"{sql} is another value each time", Cause.CHANCE)
         if isinstance(node, _UNKNOWN):
             return Nondeterminism(f"{node.key} is not followed", Cause.CHANCE)
@@ -385,10 +379,10 @@ class _Query:
         if isinstance(node, exp.Window):
             return self.window(node)
         if isinstance(node, exp.Join):
-            sql = {str(node.args.get(name) or "").upper() for name in ("method", "kind")}
-            if "ASOF" in sql:
+            words = {str(node.args.get(name) or "").upper() for name in ("method", "kind")}
+            if "ASOF" in words:
                 return Nondeterminism("an ASOF join takes some of the rows", Cause.TIES)
-            if "POSITIONAL" in sql:
+            if "POSITIONAL" in words:
                 return Nondeterminism("a positional join sees the order of rows", Cause.ORDER)
         if isinstance(node, exp.With) and node.args.get("recursive"):
             return Nondeterminism("WITH RECURSIVE", Cause.TIES)
@@ -552,11 +546,11 @@ def _is_exact(to: Any) -> bool:
     return isinstance(to, exp.DataType) and to.this in _EXACT_TYPES
 
 
-def inexact_type(data_type: str, dialect: str) -> bool:
+def inexact_type(name: str, dialect: str) -> bool:
     """Whether values of a type, as the engine calls it, may be equal and not the same."""
     try:
-        built = exp.DataType.build(data_type, dialect=dialect)
-    except (SqlglotError, ValueError):
+        built = data_type(name, dialect)
+    except UNREAD:
         return True
     if dialect in _COLLATES_UNSEEN and built.this in exp.DataType.TEXT_TYPES:
         return True

@@ -6,22 +6,16 @@ here may do anything. In the target of a statement the names are as they are wri
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
 
-from dbt_ripple.flow.sqlglot_versions import ClusterProperty
+from dbt_ripple.flow.reading.reader import UNREAD, parse_statements, statement_texts, tokenize
+from dbt_ripple.flow.reading.sqlglot_versions import ClusterProperty
 from dbt_ripple.flow.statement_effects import ANY_NAME, ANYTHING, MARK, Effects
-
-# What sqlglot takes for a command, it says; here that is an answer.
-logging.getLogger("sqlglot").addFilter(
-    lambda record: "Falling back to parsing as a 'Command'" not in record.getMessage()
-)
 
 _WRITTEN: Final = frozenset({"TABLE", "VIEW"})
 _MADE: Final = frozenset(
@@ -88,43 +82,36 @@ def effects_of(sql: str, dialect: str) -> Effects:
     """
     done = Effects()
     try:
-        tokens = sqlglot.tokenize(sql, read=dialect)
+        statements = statement_texts(sql, dialect)
     except SqlglotError:
         return Effects(words=frozenset(re.findall(r"\w+", sql.lower())), anything=True)
-    statement: list[Any] = []
-    for token in (*tokens, None):
-        if token is not None and token.token_type is not sqlglot.TokenType.SEMICOLON:
-            statement.append(token)
-        elif statement:
-            done |= _effects(sql[statement[0].start : statement[-1].end + 1], statement, dialect)
-            statement = []
+    for statement in statements:
+        done |= _effects(statement.sql, statement.tokens, dialect)
     return done
 
 
 def _effects(sql: str, tokens: list[Any], dialect: str) -> Effects:
-    if tokens[0].token_type is sqlglot.TokenType.COMMAND:  # of which the rest is one string
+    if tokens[0].token_type is TokenType.COMMAND:  # of which the rest is one string
         try:
-            tokens = [tokens[0], *sqlglot.tokenize("".join(t.text for t in tokens[1:]))]
+            tokens = [tokens[0], *tokenize("".join(t.text for t in tokens[1:]), dialect)]
         except SqlglotError:
             return ANYTHING
-    literal = (sqlglot.TokenType.STRING, sqlglot.TokenType.NUMBER)
+    literal = (TokenType.STRING, TokenType.NUMBER)
     written = (t.text.lower() for t in tokens if t.token_type not in literal)
     words = " ".join(written).split() or [""]
     known = Effects(words=frozenset(w for word in words for w in re.findall(r"\w+", word)))
     done = _of_first_word(words)
     if done is not None:
         return known | done
+    is_read = True
     try:
-        trees = sqlglot.parse(sql, read=dialect)
-        is_read = True
-    except (SqlglotError, RecursionError):
+        trees = parse_statements(sql, dialect)
+    except UNREAD:
         is_read = False
         try:
-            trees = sqlglot.parse(sql, read=dialect, error_level=ErrorLevel.IGNORE)
+            trees = parse_statements(sql, dialect, partly=True)
         except Exception:  # what is left of a tree may be none
             trees = []
-    except Exception:  # over SQL that no engine takes sqlglot stumbles
-        return known | ANYTHING
     tree = trees[0] if trees and (is_read or isinstance(trees[0], _READ_IN_PART)) else None
     if len(trees) == 1 and tree is not None:
         done = _of_tree(tree, dialect)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlglot import TokenType, tokenize
+from sqlglot import TokenType
 from sqlglot.errors import TokenError
+
+from dbt_ripple.flow.reading.reader import tokens_as_they_stand
 
 HIDDEN: Final = "…"
 _DIGITS: Final = 5
@@ -26,7 +28,7 @@ def without_values(sql: str, dialect: str) -> str | None:
         'phone in (…, …)'
     """
     try:
-        tokens = tokenize(sql, read=dialect or None)
+        tokens = tokens_as_they_stand(sql, dialect)
     except TokenError:
         return None
     parts: list[str] = []

@@ -16,14 +16,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.definitions import definitions
-from dbt_ripple.flow.dropped_tokens import dropped_tokens, holds
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.lowering.query import Lowering
-from dbt_ripple.flow.lowering.scope import Unsupported
-from dbt_ripple.flow.lowering.walk import MAX_NESTING
-from dbt_ripple.flow.misread_operators import misread_operator
-from dbt_ripple.flow.parse import ParsedText, character_types_remembered, first_line
-from dbt_ripple.flow.unparsed_clauses import without_unparsed_clauses
+from dbt_ripple.flow.reading.dropped_tokens import holds
+from dbt_ripple.flow.reading.reader import Text
+from dbt_ripple.flow.reading.refusals import MAX_NESTING, Unsupported, first_line
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
 from dbt_ripple.reasons import Code
 from dbt_ripple.tuning import deep_recursion, for_deep_queries
@@ -51,19 +48,18 @@ def lower(
         The lowered query, or a `Lowered` with the reason why there is none. Never raises on bad
         SQL, and never recurses deeper than `MAX_NESTING` allows.
     """
-    with character_types_remembered():
-        try:
-            return _lower(sql, dialect, expressions, masking, edit)
-        except Unsupported as why:
-            return Lowered(None, why.reason)
-        except SqlglotError as error:
-            return Lowered(None, Code.CANNOT_PARSE(error=first_line(error)))
-        except RecursionError:
-            return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
-        except Exception as error:
-            # Over SQL that no engine takes sqlglot stumbles, or makes trees that are none.
-            message = f"{type(error).__name__}: {error}"[:200]
-            return Lowered(None, Code.CANNOT_PARSE(error=message))
+    try:
+        return _lower(sql, dialect, expressions, masking, edit)
+    except Unsupported as why:
+        return Lowered(None, why.reason)
+    except SqlglotError as error:
+        return Lowered(None, Code.CANNOT_PARSE(error=first_line(error)))
+    except RecursionError:
+        return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
+    except Exception as error:
+        # Over SQL that no engine takes sqlglot stumbles, or makes trees that are none.
+        message = f"{type(error).__name__}: {error}"[:200]
+        return Lowered(None, Code.CANNOT_PARSE(error=message))
 
 
 def _lower(
@@ -80,29 +76,25 @@ def _lower(
             edit(tree)
         return tree
 
-    text = ParsedText(sql, dialect)
+    text = Text(sql, dialect)
     left_out: list[str] = []
     try:
-        statements = text.statements()
+        tree = text.statement()
     except (SqlglotError, Unsupported):
-        shorter = without_unparsed_clauses(text.sql, text.tokens, dialect)
+        shorter = text.shorter()
         if shorter is None:
             raise
-        text, left_out = ParsedText(shorter[0], dialect), shorter[1]
-        statements = text.statements()
-    if len(statements) != 1:
-        return Lowered(None, Code.NOT_ONE_QUERY(statements=len(statements)))
-    if misread := misread_operator(text, statements[0], dialect):
-        raise Unsupported(misread)
-    tree = edited(statements[0])
+        text, left_out = shorter
+        tree = text.statement()
+    tree = edited(tree)
     texts = definitions(tree, dialect) if expressions else {}
     lowering = Lowering(dialect, masking, text.tokens)
     try:
         lowered = lowering.statement(tree, left_out)
     except Unsupported:
         # What stands in a CTE that nothing reads may be left out, as the engine leaves it.
-        tree = text.statements()[0]
-        dropped = dropped_tokens(text.sql, text.tokens, text.marks, tree, dialect)
+        tree = text.statement()
+        dropped = text.dropped(tree)
         if dropped.words or not empty_unused_ctes(edited(tree), dialect):
             raise
         lowered = Lowering(dialect, masking, text.tokens).statement(
@@ -110,8 +102,8 @@ def _lower(
         )
     else:
         if not holds(lowering.read.values(), text.tokens, text.marks):
-            tree = text.statements()[0]
-            dropped = dropped_tokens(text.sql, text.tokens, text.marks, tree, dialect)
+            tree = text.statement()
+            dropped = text.dropped(tree)
             if dropped.words:
                 return Lowered(None, Code.WORDS_DROPPED(words=[*dropped.words[:3]]))
             if dropped.constants:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.determinism import EVERYTHING, made_of
+from dbt_ripple.flow.reading.reader import UNREAD, parse_statement
 
 DIVIDES_BY_ZERO: Final = frozenset({"duckdb", "hive", "mysql", "spark2", "sqlite"})
 """Dialects in which a division by zero gives a value, or NULL."""
@@ -38,8 +37,8 @@ def may_fail(expression: Any, dialect: str) -> bool:
     not to. What overflows, and what an engine casts by itself, is not looked for.
 
     Example:
-        >>> from sqlglot import parse_one
-        >>> [may_fail(parse_one(e), "duckdb") for e in ("a > 1 and b is null", "a::int > 1", "a::text", "f(a)")]
+        >>> from dbt_ripple.flow.reading.reader import parse_statement
+        >>> [may_fail(parse_statement("select " + e, "duckdb").selects[0], "duckdb") for e in ("a > 1 and b is null", "a::int > 1", "a::text", "f(a)")]
         [False, True, False, True]
     """
     return any(_fails(node, dialect) for node in expression.walk())
@@ -51,8 +50,8 @@ def columns_that_may_fail(sql: str, dialect: str) -> frozenset[str]:
     An engine that is asked for other columns need not evaluate these. `EVERYTHING` where it may be any.
     """
     try:
-        tree = sqlglot.parse_one(sql, dialect=dialect)
-    except (SqlglotError, RecursionError):
+        tree = parse_statement(sql, dialect)
+    except UNREAD:
         return frozenset({EVERYTHING})
     return made_of(tree, [node for node in tree.walk() if _fails(node, dialect)], ())
 

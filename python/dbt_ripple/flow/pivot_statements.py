@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.lowering.scope import Unsupported
+from dbt_ripple.flow.reading.refusals import Unsupported
 
 _READ_OF_STATEMENT: Final = frozenset(
     {"this", "expressions", "using", "group", "into", "with_", "unpivot"}

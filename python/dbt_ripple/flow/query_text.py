@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.definitions import definitions
+from dbt_ripple.flow.reading.dialects import keywords, written
+from dbt_ripple.flow.reading.reader import UNREAD, parse_statement, tokenize
 from dbt_ripple.tuning import for_deep_queries
 
 _FOLLOWED: Final = 50
@@ -43,26 +44,21 @@ class QueryText:
 def text_of_query(sql: str, dialect: str) -> QueryText:
     """The text of one query; empty where it cannot be parsed."""
     try:
-        parsed = sqlglot.parse_one(sql, dialect=dialect)
+        parsed = parse_statement(sql, dialect)
         return QueryText(
             _columns(parsed, dialect),
             definitions(parsed, dialect),
             Counter(_clauses(parsed, dialect)),
         )
-    except (SqlglotError, ValueError, RecursionError):
+    except UNREAD:
         return QueryText()
-
-
-def _sql(node: Any, dialect: str) -> str:
-    text: str = node.sql(dialect=dialect, comments=False)
-    return text
 
 
 # Typed as `Any`: sqlglot's compiled classes give their arguments no types.
 def _columns(parsed: Any, dialect: str) -> dict[str, list[str]]:
     text = _CteColumns(parsed)
     return {
-        name: [_sql(e, dialect) for e in text.chain(*definition)]
+        name: [written(e, dialect) for e in text.chain(*definition)]
         for name, definition in text.columns(_first_select(parsed)).items()
     }
 
@@ -148,9 +144,9 @@ def _clauses(parsed: Any, dialect: str) -> Iterator[str]:
     for node in parsed.walk():
         if isinstance(node, (exp.Where, exp.Having, exp.Qualify)):
             for condition in _conjuncts(node.this):
-                yield f"{node.key.upper()} {_sql(condition, dialect)}"
+                yield f"{node.key.upper()} {written(condition, dialect)}"
         elif isinstance(node, (exp.Group, exp.Limit, exp.Offset)):
-            yield " ".join(_sql(node, dialect).split())
+            yield " ".join(written(node, dialect).split())
         elif isinstance(node, exp.Distinct) and isinstance(node.parent, exp.Select):
             yield "SELECT DISTINCT"
         elif isinstance(node, exp.Join):
@@ -158,15 +154,15 @@ def _clauses(parsed: Any, dialect: str) -> Iterator[str]:
             name = table.name if isinstance(table, exp.Table) else ""
             shown = node.copy()
             if name and name.lower() not in ctes:
-                shown.set("this", exp.to_table(name))  # where it lies is the target's affair
-            yield " ".join(_sql(shown, dialect).split())
+                shown.set("this", exp.table_(name))  # where it lies is the target's affair
+            yield " ".join(written(shown, dialect).split())
         elif isinstance(node, exp.From):
             if isinstance(node.this, exp.Table) and node.this.name.lower() not in ctes:
                 yield f"FROM {node.this.name}"
         elif isinstance(node, exp.SetOperation):
             yield f"{node.key.upper()} {'DISTINCT' if node.args.get('distinct') else 'ALL'}"
         elif isinstance(node, (exp.Lateral, exp.Unnest, exp.TableSample, exp.Pivot)):
-            yield " ".join(_sql(node, dialect).split())
+            yield " ".join(written(node, dialect).split())
 
 
 def _conjuncts(condition: Any) -> Iterator[Any]:
@@ -189,16 +185,15 @@ def same_words(one: str, other: str, dialect: str) -> bool:
         False
     """
     try:
-        first, second, keywords = _tokens(one, other, dialect)
+        first, second, words = _tokens(one, other, dialect)
     except SqlglotError:
         return one == other
-    return [_word(t, keywords) for t in first] == [_word(t, keywords) for t in second]
+    return [_word(t, words) for t in first] == [_word(t, words) for t in second]
 
 
 def _tokens(one: str, other: str, dialect: str) -> tuple[list[Any], list[Any], Any]:
     """Two queries as tokens, and the keywords of their dialect."""
-    first, second = (sqlglot.tokenize(sql, dialect=dialect) for sql in (one, other))
-    return first, second, sqlglot.Dialect.get_or_raise(dialect).tokenizer_class.KEYWORDS
+    return tokenize(one, dialect), tokenize(other, dialect), keywords(dialect)
 
 
 def same_but_for_names(one: str, other: str, dialect: str) -> bool:
@@ -214,7 +209,7 @@ def same_but_for_names(one: str, other: str, dialect: str) -> bool:
         False
     """
     try:
-        first, second, keywords = _tokens(one, other, dialect)
+        first, second, words = _tokens(one, other, dialect)
     except SqlglotError:
         return one == other
     pairs: set[tuple[str, str]] = set()
@@ -224,7 +219,7 @@ def same_but_for_names(one: str, other: str, dialect: str) -> bool:
     for token, twin, call in zip(first, second, calls, strict=True):
         if not call and _is_name(token) and _is_name(twin):
             pairs.add((token.text, twin.text))
-        elif _word(token, keywords) != _word(twin, keywords):
+        elif _word(token, words) != _word(twin, words):
             return False
     return len(pairs) == len({old for old, _ in pairs}) == len({new for _, new in pairs})
 
@@ -236,7 +231,7 @@ def computed(sql: str, dialect: str) -> set[str] | None:
     is only passed on is none of them, but beside an aggregate, where it may not stand.
     """
     try:
-        parsed: Any = sqlglot.parse_one(sql, dialect=dialect)
+        parsed: Any = parse_statement(sql, dialect)
         for column in list(parsed.find_all(exp.Column)):
             column.set("table", None)
         texts: set[str] = set()
@@ -245,7 +240,7 @@ def computed(sql: str, dialect: str) -> set[str] | None:
             alone = [e.unalias() for e in query.expressions]
             grouped = query.args.get("group") or any(e.find(exp.AggFunc) for e in alone)
             texts.update(
-                _sql(e, dialect)
+                written(e, dialect)
                 for e in alone
                 if grouped or not isinstance(e, exp.Column | exp.Star)
             )
@@ -254,7 +249,7 @@ def computed(sql: str, dialect: str) -> set[str] | None:
                 query.replace(exp.var("query"))
         texts.update(_conditions(parsed, dialect))
         return texts
-    except (SqlglotError, ValueError, RecursionError):
+    except UNREAD:
         return None
 
 
@@ -263,11 +258,11 @@ def _conditions(query: Any, dialect: str) -> Iterator[str]:
     for clause in query.find_all(*clauses):
         condition = clause.args.get("on") if isinstance(clause, exp.Join) else clause
         if condition is not None:
-            yield _sql(condition, dialect)
+            yield written(condition, dialect)
         if isinstance(clause, exp.Join) and not _every_engine_takes(clause):
             bare = clause.copy()
-            bare.set("this", exp.to_table("joined"))
-            yield _sql(bare, dialect)
+            bare.set("this", exp.table_("joined"))
+            yield written(bare, dialect)
 
 
 def _every_engine_takes(join: Any) -> bool:
@@ -298,16 +293,16 @@ def is_plainly_written(sql: str, dialect: str) -> bool:
         False
     """
     try:
-        again = sqlglot.parse_one(sql, dialect=dialect).sql(dialect=dialect, comments=False)
+        again = written(parse_statement(sql, dialect), dialect)
         return same_words(sql, again, dialect)
-    except (SqlglotError, ValueError, RecursionError):
+    except UNREAD:
         return False
 
 
 def names_in(sql: str, dialect: str) -> set[str]:
     """Every word of a query that may name a column, in lower case; also those nothing reads."""
     try:
-        tokens = sqlglot.tokenize(sql, dialect=dialect)
+        tokens = tokenize(sql, dialect)
     except SqlglotError:
         return set(sql.lower().split())
     strings = (TokenType.STRING, TokenType.NUMBER)

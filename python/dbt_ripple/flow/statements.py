@@ -6,25 +6,16 @@ queries are followed as any query is (`flow.lower`); this module only finds whic
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Final, NamedTuple
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.identifiers import DIALECTS, fold
-from dbt_ripple.flow.parse import first_line
+from dbt_ripple.flow.reading.reader import UNREAD, parse_statements, statement_texts
+from dbt_ripple.flow.reading.refusals import Unsupported, first_line
 from dbt_ripple.reasons import Code, Reason
-
-# What sqlglot takes for a command, it says; here that is an answer.
-logging.getLogger("sqlglot").addFilter(
-    lambda record: "Falling back to parsing as a 'Command'" not in record.getMessage()
-)
 
 KNOWN: Final = frozenset(DIALECTS.values())
 """Dialects of which the rules of names and functions are known (docs/name-resolution.md)."""
@@ -77,18 +68,12 @@ class Statement(NamedTuple):
         return words[0].upper() if words else ""
 
 
-@cache
-def dialects() -> list[str]:
-    """The dialects that can be read at all."""
-    return sorted(name for name in Dialect.classes if name)
-
-
 def statements(sql: str, dialect: str) -> list[Statement] | Reason:
     """The statements of a script, or why it cannot be read.
 
     Args:
         sql: one or more statements.
-        dialect: a name of `dialects`.
+        dialect: a name of `reading.dialects.dialects`.
 
     Example:
         >>> (one,) = statements("insert into a.t (x) select y from b.u", "spark")
@@ -99,27 +84,16 @@ def statements(sql: str, dialect: str) -> list[Statement] | Reason:
         read = [
             None
             if isinstance(tree, (exp.Condition, exp.Alias))
-            else _statement(text, tree, dialect)
-            for text in _texts(sql, dialect)
-            for tree in sqlglot.parse(text, read=dialect)
-            if tree is not None and not isinstance(tree, exp.Semicolon)
+            else _statement(text.sql, tree, dialect)
+            for text in statement_texts(sql, dialect)
+            for tree in parse_statements(text.sql, dialect)
         ]
-    except (SqlglotError, RecursionError) as error:
+    except Unsupported as why:
+        return why.reason
+    except UNREAD as error:
         return Code.CANNOT_PARSE(error=first_line(error))
-    except Exception as error:  # over SQL that no engine takes sqlglot stumbles
-        return Code.CANNOT_PARSE(error=f"{type(error).__name__}: {error}"[:200])
     understood = [statement for statement in read if statement is not None]
     return understood if understood and len(understood) == len(read) else Code.NO_QUERY()
-
-
-def _texts(sql: str, dialect: str) -> list[str]:
-    """The texts of the statements; a semicolon in a string or a comment ends none."""
-    texts, start = [], 0
-    for token in sqlglot.tokenize(sql, read=dialect):
-        if token.token_type == sqlglot.TokenType.SEMICOLON:
-            texts.append(sql[start : token.start])
-            start = token.end + 1
-    return [text.strip() for text in (*texts, sql[start:]) if text.strip()]
 
 
 def _statement(sql: str, tree: Any, dialect: str) -> Statement:

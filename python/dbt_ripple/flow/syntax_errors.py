@@ -26,11 +26,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlglot import TokenType as T
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
-from dbt_ripple.flow.keywords_as_names import DIALECTS, with_keywords_as_names
-from dbt_ripple.flow.token_kinds import NAMES, VALUES
+from dbt_ripple.flow.reading.reader import tokenize
+from dbt_ripple.flow.reading.token_kinds import NAMES, VALUES
 from dbt_ripple.reasons import Code, Reason
 
 _DIVIDED_OTHERWISE: Final = re.compile(r"\\['\"`]|\$\w*\$|\{[{%#]")
@@ -143,14 +142,12 @@ def syntax_error(
     if _DIVIDED_OTHERWISE.search(sql) or sql.count("/*") != sql.count("*/"):
         return None
     try:
-        tokens = Dialect.get_or_raise(dialect).tokenize(sql)
+        tokens = tokenize(sql, dialect)
     except SqlglotError as error:
         unclosed = _UNCLOSED.fullmatch(str(error.__cause__ or error.__context__ or ""))
         if unclosed is None:
             return None
         return _at(Code.NOT_CLOSED(mark=unclosed[1]), sql.count("\n", 0, int(unclosed[2])) + 1)
-    if dialect in DIALECTS:
-        tokens = with_keywords_as_names(tokens)
     while tokens and tokens[-1].token_type is T.SEMICOLON:
         tokens.pop()
     kinds = {token.token_type for token in tokens}

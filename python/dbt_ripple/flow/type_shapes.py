@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from dbt_ripple.flow.as_written import as_written
-from dbt_ripple.flow.parse import parse
+from dbt_ripple.flow.reading.dialects import written
+from dbt_ripple.flow.reading.reader import UNREAD, parse_followed
 from dbt_ripple.tuning import for_deep_queries
 
 _WITHOUT_TYPE: Final = (
@@ -51,17 +50,15 @@ def type_shape(sql: str, dialect: str, *, schemas: bool = True) -> str:
     if dialect == "clickhouse":
         return sql
     try:
-        parsed = parse(sql, dialect)
+        parsed = parse_followed(sql, dialect)
         if parsed is None:
             return sql
         tree: Any = parsed[0]
         for node in list(tree.walk()):
             _without_rows(node, schemas)
         # From the root on, so that a condition is gone before what stands in it is looked at.
-        return str(
-            tree.transform(_without_values, dialect).sql(as_written(dialect), comments=False)
-        )
-    except (SqlglotError, RecursionError, ValueError):
+        return written(tree.transform(_without_values, dialect), dialect)
+    except UNREAD:
         return sql
 
 

@@ -58,7 +58,7 @@ def empty_unused_ctes(tree: Any, dialect: str) -> bool:
                 if isinstance(this := table.this, exp.Identifier)
                 and (table.args.get("db") or this.name.lower() not in names)
             }
-            cte.set("this", exp.select("1"))
+            cte.set("this", exp.Select(expressions=[exp.Literal.number(1)]))
             for i, relation in enumerate(relations.values()):
                 if i:
                     cte.this.append("joins", exp.Join(this=relation, kind="CROSS"))

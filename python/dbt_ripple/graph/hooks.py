@@ -54,9 +54,10 @@ class Hook(NamedTuple):
     packages: frozenset[str] = frozenset()
 
 
-_RUNS: Final = re.compile(
-    r"\b(?:run_query|statement|execute|drop_relation\w*|truncate_relation|rename_relation)\b"
+_RUNNING: Final = (
+    "run_query statement execute drop_relation truncate_relation rename_relation".split()
 )
+_RUNS: Final = re.compile(rf"\b(?:drop_relation\w+|{'|'.join(_RUNNING)})\b")
 _WRITES: Final = re.compile(
     r"\b(?:insert|update|delete|merge|truncate\w*|copy|create|drop\w*|rename\w*|alter|replace\s+(?:into|table))\b",
     re.I,
@@ -168,7 +169,9 @@ class Hooks:
         if node.is_python:
             return False
         return not self.macros_that_run.isdisjoint(node.depends_on.macros) or (
-            _RUNS.search(raw) is not None and _WRITES.search(raw) is not None
+            any(word in raw for word in _RUNNING)  # which is quick, and mostly there is none
+            and _RUNS.search(raw) is not None
+            and _WRITES.search(raw) is not None
         )
 
     def hook(self, node: Node, sql: str, *, output: bool = True) -> Hook:

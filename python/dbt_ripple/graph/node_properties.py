@@ -206,13 +206,27 @@ def of_name(node: Node, name: str) -> Any:
     if name in ("checksum", "compiled_code", "compiled_sql", "raw_sql"):
         return node.raw_code
     if name in ("depends_on", "refs", "sources"):
-        # Macros by their names: an override of `ref` is another one, though no code was edited.
-        macros = sorted(node.depends_on.macros) if name == "depends_on" else []
+        macros = _macros_it_names(node) if name == "depends_on" else []
         return node.refs, node.sources, node.depends_on.nodes, macros
     if name in _OWN_FIELDS:
         own = getattr(node, name)
         return (own, node.config.get(name)) if name in node.config else own
     return node.config.get(name)
+
+
+def _macros_it_names(node: Node) -> list[str]:
+    """The macros that a node calls by name: an override of `ref` is another one, though no code was edited.
+
+    dbt adds those to it that it calls itself to build or to test the node, so that there are more after
+    ``dbt build`` than after ``dbt compile``.
+    """
+    facts = facts_of(node.raw_code)
+    macros = sorted(node.depends_on.macros)
+    if not facts.readable or facts.calls_any_macro:
+        return macros
+    return [
+        m for m in macros if (name := m.rpartition(".")[2]) in facts.said or name in _CALLED_BY_DBT
+    ]
 
 
 def property_names(nodes: Iterable[Node]) -> frozenset[str]:
@@ -254,6 +268,8 @@ _OWN_FIELDS: Final = (
     *("loaded_at_query", "freshness", "quoting", "external", "loader", "source_name"),
     *("source_description", "arguments", "returns"),
 )
+_CALLED_BY_DBT: Final = frozenset({"get_where_subquery"})
+"""Macros that dbt calls while it parses a test."""
 _PLACE: Final = ("alias", "schema", "database")
 SAYING_PLACE: Final = frozenset({*_PLACE, "identifier", "relation_name"})
 """Names under which `of_name` finds one and the same: where a relation is."""

@@ -58,9 +58,12 @@ def cause_lines(causes: Sequence[Cause], head: Project) -> list[str]:
 
 def _things(causes: Sequence[Cause]) -> list[tuple[Cause, int]]:
     """The first cause of each file, node or thing that was edited, and in how many more places it was."""
-    things: dict[tuple[str, str], tuple[Cause, int]] = {}
+    things: dict[tuple[str, ...], tuple[Cause, int]] = {}
     for at, cause in enumerate(causes):
-        key = cause.kind, cause.name if cause.kind in _IN_PLACES else str(at)
+        key: tuple[str, ...] = cause.kind, cause.name if cause.kind in _IN_PLACES else str(at)
+        setting, _, part = cause.name.partition(".")
+        if cause.kind == "config" and part:
+            key = cause.kind, setting, *cause.nodes
         first, more = things.get(key, (cause, -1))
         things[key] = first, more + 1
     return [*things.values()]

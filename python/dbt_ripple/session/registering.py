@@ -185,7 +185,7 @@ def capture(
 def _check_dialect(dialect: str | None) -> None:
     """Refuse a dialect that nobody knows."""
     from dbt_ripple.artifacts import did_you_mean
-    from dbt_ripple.flow.statements import dialects
+    from dbt_ripple.flow.reading.dialects import dialects
 
     if dialect is not None and dialect not in dialects():
         fix = did_you_mean(dialect, dialects(), f"the dialects are {', '.join(dialects())}")

@@ -446,9 +446,29 @@ def test_a_var_of_the_command_line_counts_where_the_results_tell_it(tmp_path: Pa
     head = head.having(run_args={**head.run_args, "vars": {"limit": 9}})
     told = Variables(base, head).differing()
     assert told is not None
-    assert (told[0]["limit"], told[1]["limit"]) == ("[3]", "[9, 3]")
+    assert (told[0]["limit"], told[1]["limit"]) == ("[3]", "[9]")
     head = head.having(run_args={**head.run_args, "vars": "limit: 9"})
     assert Variables(base, head).differing() is None
+
+
+def test_what_the_command_line_sets_is_so_whatever_the_files_say(tmp_path: Path) -> None:
+    base, head = two_sides(tmp_path)
+    (tmp_path / "head" / "dbt_project.yml").write_text(PROJECT_FILE.replace("3", "4"))
+
+    def limits(before: Any, now: Any) -> tuple[str, str] | None:
+        sides = (
+            side.having(run_args={**side.run_args, "vars": given})
+            for side, given in ((base, before), (head, now))
+        )
+        told = Variables(*sides).differing()
+        return told and (told[0]["limit"], told[1]["limit"])
+
+    assert limits({}, {}) == ("[3]", "[4]")
+    assert limits({"limit": 9}, {"limit": 9}) == ("[9]", "[9]")
+    assert limits({"limit": 9}, {"limit": 8}) == ("[9]", "[8]")
+    assert limits({"limit": 9}, {}) == ("[9]", "[4]")
+    assert limits({"other": 9}, {"other": 9}) == ("[3]", "[4]")
+    assert limits({"limit": "{{ 9 }}"}, {"limit": "{{ 9 }}"}) == ("[3]", "[4]")
 
 
 # -- times and ids of the run -------------------------------------------------------------------------

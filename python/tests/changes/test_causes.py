@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hand_made import generic, macro, node, project
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import TestMetadata
 from dbt_ripple.changes import compare
-from dbt_ripple.changes.causes import Cause, hunks
+from dbt_ripple.changes.causes import Cause, Causes, hunks
 from dbt_ripple.changes.comparability import with_session
 from dbt_ripple.changes.diff import Diff, NodeDiff
 from dbt_ripple.governance.gate import gate
@@ -277,3 +278,75 @@ def test_a_function_that_was_built_is_as_it_was_parsed() -> None:
     (cause,) = select(built, side("x + 2")).causes
     nodes = ["model.p.calls", "function.p.bumped"]
     assert (cause.kind, cause.name, cause.nodes) == ("code", "bumped", nodes)
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ({}, [("partition_by", 5)]),
+        ({"partition_by": {"field": "day", "kind": 1}}, [("partition_by.field", 6)]),
+        # What is not there any more is told where the setting is, not where another has a key of that name.
+        ({"partition_by": {"field": "id", "kind": 1, "schema": 2}}, [("partition_by.schema", 5)]),
+    ],
+)
+def test_what_the_project_file_says_of_a_package_stands_there(
+    before: dict[str, object], told: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    (tmp_path / "dbt_project.yml").write_text(
+        "name: p\nmodels:\n  schema: x\n  kind: 1\n  +partition_by:\n    field: id\n    kind: 1\n"
+    )
+    after = {"partition_by": {"field": "id", "kind": 1}}
+    base, head = (
+        project(
+            SOURCE,
+            node("model.q.stg", "select id, amount from s.raw", "source.p.s.raw", config=config),
+            node("model.p.own", "select id, amount from s.raw", "source.p.s.raw", config=config),
+        )
+        for config in (before, after)
+    )
+    found = Causes(compare(base, head), tmp_path).of_all(["model.q.stg", "model.p.own"])
+    assert [(c.name, c.line) for c in found] == told
+    assert {(c.file, len(c.nodes)) for c in found} == {("dbt_project.yml", 2)}
+
+
+def test_the_parts_of_a_setting_are_one_line() -> None:
+    def part(name: str, *nodes: str) -> Cause:
+        return Cause(kind="config", name=name, nodes=[*nodes])
+
+    parts = part("meta.a", "model.p.stg"), part("meta.b", "model.p.stg")
+    others = part("meta.c", "model.p.top"), part("alias", "model.p.stg")
+    assert cause_lines([*parts, *others], world()) == [
+        "  config meta.a of stg, and in 1 more place",
+        "  config meta.c of top",
+        "  config alias of stg",
+    ]
+
+
+def test_the_vars_of_a_package_are_no_var_of_its_name() -> None:
+    def side(value: str, raw: str) -> Project:
+        variables = {"q": f"[{{'a': '{value}'}}]", "a": f"['{value}']"}
+        return project(
+            SOURCE,
+            node("model.p.stg", f"select '{value}' from s.raw", "source.p.s.raw", raw=raw),
+            macros=[macro("macro.q.m", "{% macro m() %}{% endmacro %}")],
+        ).having(variables=variables)
+
+    for raw, told in (("{{ var(x) }}", ["a"]), ("{{ var('q') }}", ["q"])):
+        found = compare(side("1", raw), side("2", raw)).causes.of("model.p.stg")
+        assert [c.name for c in found if c.kind == "var"] == told
+
+
+def test_a_file_is_read_anew_for_each_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, head = world(), world("select id, amount * 2 as amount from s.raw")
+    code = head.nodes["model.p.stg"].raw_code
+    head.nodes["model.p.stg"] = replace(
+        head.nodes["model.p.stg"], original_file_path="models/stg.sql"
+    )
+    for folder, before in (("one", ""), ("two", "-- more\n")):
+        (tmp_path / folder / "models").mkdir(parents=True)
+        (tmp_path / folder / "models" / "stg.sql").write_text(before + code)
+        monkeypatch.chdir(tmp_path / folder)
+        (cause,) = Causes(compare(base, head), Path()).of("model.p.stg")
+        assert cause.line == (2 if before else 1)

@@ -282,8 +282,8 @@ ROWS = [
     Row("a strategy of a snapshot", "snapshots/snap.sql", "check_cols=['name']", "check_cols='all'", "config", "check_cols", '["name"]', "all", "config("),
     Row("a unique key", f"{MARTS}/inc.sql", "unique_key='order_id'", "unique_key='amount'", "config", "unique_key", "order_id", "amount", "config("),
     Row("a materialization of a folder", "dbt_project.yml", "+materialized: table", "+materialized: view", "config", "materialized", "table", "view", "+materialized"),
-    Row("the types of a seed", "dbt_project.yml", "{id: integer}", "{id: bigint}", "config", "column_types", '{"id":"integer"}', '{"id":"bigint"}', "+column_types"),
-    Row("a contract", YML, "enforced: true", "enforced: false", "config", "contract", None, None, "contract:"),
+    Row("the types of a seed", "dbt_project.yml", "{id: integer}", "{id: bigint}", "config", "column_types.id", "integer", "bigint", "+column_types"),
+    Row("a contract", YML, "enforced: true", "enforced: false", "config", "contract.enforced", "true", "false", "contract:"),
     Row("a severity", YML, "          - not_null\n", "          - not_null: {config: {severity: warn}}\n", "config", "severity", "ERROR", "warn", "not_null: {"),
     # what yml files say besides
     Row("a type of a contract", YML, "{name: spend, data_type: double}", "{name: spend, data_type: decimal}", "column", "spend.data_type", "double", "decimal", "decimal"),
@@ -343,7 +343,7 @@ ROWS = [
     # yml again
     Row("values of a unit test", YML, "rows: [{customer_id: 1, name: a}]\n    expect", "rows: [{customer_id: 2, name: a}]\n    expect", "property", "given", None, None, None),
     Row("another schema of a source", YML, "    schema: main\n", "    schema: raw\n", "property", "schema", "main", "raw", "schema:"),
-    Row("a contract that is promised", YML, "  - name: reader\n    columns: [{name: name,", "  - name: reader\n    config: {contract: {enforced: true}}\n    columns: [{name: customer_id, data_type: integer}, {name: name, data_type: varchar,", "config", "contract", None, None, "contract: {enforced: true}}", others=[("column", "name.data_type"), ("column", "customer_id.data_type")]),
+    Row("a contract that is promised", YML, "  - name: reader\n    columns: [{name: name,", "  - name: reader\n    config: {contract: {enforced: true}}\n    columns: [{name: customer_id, data_type: integer}, {name: name, data_type: varchar,", "config", "contract.enforced", "false", "true", "contract: {enforced: true}}", others=[("column", "name.data_type"), ("column", "customer_id.data_type")]),
     Row("a column that is renamed in a contract", YML, "{name: spend, data_type: double}", "{name: spent, data_type: double}", "column", "spend.data_type", "double", None, None, others=[("column", "spent.data_type")]),
     Row("a test of another column", YML, "columns: [{name: spend, data_tests: [not_null]}]", "columns: [{name: name, data_tests: [not_null]}]", "new", "not_null_report_name", None, None, None),
     Row("a test of another kind", YML, "columns: [{name: spend, data_tests: [not_null]}]", "columns: [{name: spend, data_tests: [unique]}]", "new", "unique_report_spend", None, None, None),

@@ -9,6 +9,8 @@ import pytest
 from test_run_tests import DOUBLED, listed, ripple
 from tiny_project import dbt, git, write
 
+from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
+
 pytestmark = pytest.mark.slow
 AT_STATE = ("--state", "../state")
 
@@ -97,3 +99,10 @@ def test_explain_and_diff_between_two_commits(
     code, out, err = ripple(monkeypatch, capsys, "diff", "--base-ref", "no-such-branch")
     assert (code, out) == (2, "")
     assert "git knows no commit 'no-such-branch' here" in err and err.count("\n") == 1
+
+
+def test_a_manifest_is_written_as_dbt_writes_it(tiny: Path) -> None:
+    parsed = Dbt(tiny, tiny / "target", DbtOptions()).parse()
+    written = (tiny / "target" / "manifest.json").read_text(encoding="utf-8")
+    parsed.write(str(tiny / "target" / "by_dbt.json"))
+    assert written == (tiny / "target" / "by_dbt.json").read_text(encoding="utf-8")

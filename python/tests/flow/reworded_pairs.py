@@ -363,6 +363,18 @@ FORMS: Final[dict[str, tuple[str, str]]] = {
 }
 
 NEAR_MISSES: Final[dict[str, tuple[str, str]]] = {
+    "WHEN of a CASE with a value is no condition": (
+        "select case p when coalesce(x > 1, false) then 1 else 0 end as v from a",
+        "select case p when x > 1 then 1 else 0 end as v from a",
+    ),
+    "constants by themselves are of another type": (
+        "select typeof(coalesce(x::tinyint, coalesce(2, 3))) as v from a",
+        "select typeof(coalesce(x::tinyint, 2, 3)) as v from a",
+    ),
+    "IN compares values of two types otherwise than =": (
+        "select k from a where '  1'::json in (select k from b)",
+        "select k from a where exists (select 1 from b where b.k = '  1'::json)",
+    ),
     "a frame of rows": (
         "select x, sum(x) over (order by y rows between unbounded preceding and current row) as v from a",
         "select x, sum(x) over (order by y) as v from a",

@@ -17,7 +17,7 @@ from dbt_ripple.flow.identifiers import DIALECTS
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.lowering.clause_helpers import refuse_unread
-from dbt_ripple.flow.lowering.scope import Unsupported
+from dbt_ripple.flow.reading.refusals import Unsupported
 from dbt_ripple.reasons import Code
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it warns of what it cannot write
@@ -40,6 +40,30 @@ DROPPED = [
 @pytest.mark.parametrize(("dialect", "sql", "word"), DROPPED)
 def test_a_dropped_name_or_number_makes_a_query_opaque(dialect: str, sql: str, word: str) -> None:
     assert str(lower(sql, dialect).reason) == f"what `{word}` means there is not known here"
+
+
+TWICE = [
+    "with rate as (select a, r from t) select json_extract_path_text(r, 'a', '0', 'rate') as x from rate",
+    "with rate as (select a, r from t) select coalesce(cast(nullif(json_extract_path_text(r, 'a', '0', 'rate'), "
+    "'') as numeric), 1) as x from rate",
+    "select json_extract_path_text(r, 'a', 'rate') as x, t.rate, rate as y from t",
+]
+
+
+@pytest.mark.parametrize("sql", TWICE)
+@pytest.mark.parametrize("dialect", ["duckdb", "redshift", "snowflake", "spark"])
+def test_a_name_is_not_blamed_for_the_key_of_a_path(dialect: str, sql: str) -> None:
+    """What is dropped of a word that is there twice is what the tree does not hold, here the key."""
+    assert lower(sql, dialect).reason is None
+    assert meaning(sql, dialect) != meaning(sql.replace("'rate'", "'rates'"), dialect)
+
+
+def test_a_dropped_name_is_not_hidden_by_the_same_name_elsewhere() -> None:
+    for sql in (
+        "with c as (select a, c from t) select quantile_cont(a, 0.5, c) as x, 'c' as y from c",
+        "select c, quantile_cont(a, 0.5, c) as x, 'c' as y, d as c from t as c",
+    ):
+        assert str(lower(sql, "duckdb").reason) == "what `c` means there is not known here"
 
 
 def meaning(sql: str, dialect: str) -> Any:

@@ -30,7 +30,7 @@ from sqlglot import exp
 from dbt_ripple.flow import lowering
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lowering.query import Lowering
-from dbt_ripple.flow.lowering.scope import Unsupported
+from dbt_ripple.flow.reading.refusals import Unsupported
 from dbt_ripple.flow.relation import Relation
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it warns of trees no dialect can say

@@ -126,3 +126,48 @@ def test_what_is_read() -> None:
     )
     assert done.reads == {"c", "__relation0__"}
     assert "id" in done.words and "x" in done.words
+
+
+HIDING = [
+    ("duckdb", """select 1 as "it's" """),
+    ("duckdb", r"select replace(a, '\', '/') from c"),
+    ("duckdb", r"select replace(a, '\\', '/') from c"),
+    ("duckdb", "select $$ it's; $$"),
+    ("duckdb", "select $a$ ' $$ $a$"),
+    ("duckdb", r"select E'it\'s;'"),
+    ("duckdb", "select 1 -- it's\n"),
+    ("duckdb", "select 1 /* /* */ it's */"),
+    ("duckdb", "call f('a;b', $$'$$)"),
+    ("postgres", "select $$ it's; $$"),
+    ("postgres", r"select replace(a, '\', '/') from c"),
+    ("snowflake", "select $$it's$$"),
+    ("snowflake", r"select replace(a, '\\', '/') from c"),
+    ("snowflake", "select 1 // it's\n"),
+    ("spark", "select 1 as `it's`"),
+    ("spark", """select "it's" """),
+    ("spark", r"select r'\', 'b'"),
+    ("spark", r"select replace(a, '\\', '/') from c"),
+    ("bigquery", "select r'''it's''', '''it's'''"),
+    ("bigquery", "select 1 # it's\n"),
+    ("tsql", "select 1 as [it's]"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "before"), HIDING)
+def test_no_quotation_mark_hides_a_statement(dialect: str, before: str) -> None:
+    done = effects_of(f"{before}; update s.w set x = 1; select 'y'", dialect)
+    assert done.anything or "s.w" in done.writes
+    if not before.startswith("call"):
+        assert "s.w" in done.writes
+
+
+@pytest.mark.parametrize(("dialect", "before"), HIDING)
+def test_what_stands_in_quotation_marks_is_no_statement(dialect: str, before: str) -> None:
+    done = effects_of(f"{before}; select '; update s.w set x = 1; '", dialect)
+    assert not done.writes
+
+
+def test_a_deeply_nested_statement_may_do_anything() -> None:
+    deep = f"insert into s.b select {'(' * 300}1{')' * 300}"
+    done = effects_of(f"{deep}; update s.w set x = 1", "duckdb")
+    assert done.anything or done.writes == {"s.b", "s.w"}

@@ -6,7 +6,7 @@ import pytest
 import sqlglot
 from test_dropped_tokens import meaning
 
-from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
+from dbt_ripple.flow.reading.text_repairs import without_unknown_pipes
 
 OTHER_QUERIES = [
     ("from t |> order by a |> limit 1 |> where b > 2", "from t |> order by a |> where b > 2 |> limit 1"),

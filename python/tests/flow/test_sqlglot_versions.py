@@ -12,10 +12,9 @@ from typing import Final
 import pytest
 import sqlglot
 
-from dbt_ripple.flow import parse, sqlglot_versions
-from dbt_ripple.flow.ir import Select
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.sqlglot_versions import MISREADINGS, Misreading
+from dbt_ripple.flow.reading import sqlglot_versions
+from dbt_ripple.flow.reading.sqlglot_versions import MISREADINGS, Misreading
 
 PYTHON_FOLDER: Final = Path(__file__).parents[2]
 ALLOWED: Final = ("30.8.0", "30.19.0", "30.30.0")
@@ -59,7 +58,7 @@ NEAR_MISSES: Final = {
 """Queries like those that an older version misreads, each of which every version reads."""
 
 LEFT_OUT: Final = {"JSON_VALUE ... RETURNING"}
-"""What `flow.unparsed_clauses` leaves out of a text, and tells: then every version reads the rest."""
+"""What `flow.reading.text_repairs` leaves out of a text, and tells: then every version reads the rest."""
 
 
 def _in_a_dialect(of: Misreading) -> str:
@@ -124,22 +123,6 @@ def test_a_function_goes_by_the_name_it_was_written_with() -> None:
     known, unknown = (lower(f"select {name}(a) as x from t", "duckdb") for name in ("sin", "sec"))
     assert not known.rel.uncertain
     assert unknown.rel.uncertain  # DuckDB has none of that name, so it may be anybody's aggregate
-
-
-def test_no_template_is_parsed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    def named(n: int) -> list[str]:
-        rel = lower(f"select a + {n}, uuid() from t", "duckdb").rel
-        assert isinstance(rel, Select)
-        return rel.names
-
-    before = named(1)
-    parsed: list[str] = []
-    parse_one = parse._parse_one
-    monkeypatch.setattr(
-        parse, "_parse_one", lambda sql, *a, **k: parsed.append(sql) or parse_one(sql, *a, **k)
-    )
-    assert named(2) == [before[0].replace("1", "2"), before[1]]
-    assert parsed == []
 
 
 ENGINE: Final = "from dbt_ripple.graph.cache import engine; print(engine().hex())"

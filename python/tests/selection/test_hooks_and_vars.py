@@ -77,6 +77,23 @@ def test_a_hook_that_names_what_is_made_of_its_node_goes_in_no_circle() -> None:
     assert names(hooked(OTHER, hook), hooked(OTHER, hook.replace("0", "1"))) == ["of_below"]
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "select 1 as `it's`",
+        """select "it's" """,
+        r"select replace(a, '\\', '/') from s.orders",
+        "select 1 -- it's\n",
+        "{% set mark = '\\'' %}select {{ mark }}it{{ mark }}",
+    ],
+)
+def test_no_quotation_mark_hides_what_a_hook_writes(before: str) -> None:
+    hook = f"{before}; update s.below set id = 0 where '1' = '1'"
+    assert names(hooked(OTHER, hook), hooked(OTHER, hook.replace("0", "1"))) == ["of_below"]
+    read = f"{before}; select 'update s.below set id = 0'"
+    assert names(hooked(OTHER, read), hooked(OTHER, read.replace("0", "1"))) == []
+
+
 def test_a_hook_that_inserts_goes_by_the_places_of_columns() -> None:
     hook = "insert into {{ this }} values (1, 2)"
     base = hooked(OTHER, hook)

@@ -307,11 +307,26 @@ def test_any_property_may_be_read(text: str, after: dict[str, Any], counts: bool
     assert tests == (["t"] if counts else [])
 
 
-def test_a_hook_may_read_which_macros_its_node_calls() -> None:
+@pytest.mark.parametrize(
+    ("raw", "added", "counts"),
+    [
+        ("select * from {{ ref('raw') }}", "macro.p.ref", True),
+        ("select * from {{ context['r' ~ 'ef']('raw') }}", "macro.p.ref", True),
+        ("select * from raw {{ 'where }}", "macro.p.ref", True),  # which cannot be read
+        ("select * from {{ model }}", "macro.p.get_where_subquery", True),
+        # What dbt calls itself to build it is noted as it builds, and not as it compiles.
+        ("select * from {{ ref('raw') }}", "macro.dbt.statement", False),
+        ("select * from {{ ref('raw') }}", "macro.p.materialization_table_default", False),
+    ],
+)
+def test_a_hook_may_read_which_macros_its_node_calls(raw: str, added: str, counts: bool) -> None:
     hook = "insert into {{ this }} select {{ model.depends_on.macros | length }}, 1"
     base, head = side(hook=hook), side(hook=hook)
-    head.nodes["model.p.a"].depends_on.macros.append("macro.p.ref")
-    assert what_changed(base, head)[0] == ["t"]
+    for project_of_side in (base, head):
+        of_side = project_of_side.nodes["model.p.a"]
+        project_of_side.nodes["model.p.a"] = replace(of_side, raw_code=raw)
+    head.nodes["model.p.a"].depends_on.macros.append(added)
+    assert what_changed(base, head)[0] == (["t"] if counts else [])
 
 
 def test_what_a_macro_of_a_hook_reads() -> None:

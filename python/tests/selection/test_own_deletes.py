@@ -67,6 +67,9 @@ ROWS = "(1, 10, 'a'), (1, 10, 'a'), (2, null, 'b'), (null, 5, null), (null, null
         ["delete from {{ this }}\nwhere not (status = 'a') -- the others"],
         ["DELETE FROM {{- this -}} WHERE coalesce(status, '') = '' and id % 2 = 1"],
         ["delete from {{ this }} where null"],
+        ["delete from {{ this }} where not (id in [1, 3, null])"],
+        ["delete from {{ this }} where not (id in (1, 3, null))"],
+        ["delete from {{ this }} where status in ['a', null][1:1]"],
         ["delete from {{ this }} where true"],
     ],
 )
@@ -122,6 +125,8 @@ def test_neither_are_those_of_other_relations_nor_those_before() -> None:
 
 
 DELETES = "delete from {{ this }} where id = 1"
+LIST_DELETES = "delete from {{ this }} where not (id in [1, 3, null])"
+VALUES_DELETE = "delete from {{ this }} where not (id in (1, 3, null))"
 
 
 @pytest.mark.parametrize(
@@ -132,6 +137,9 @@ DELETES = "delete from {{ this }} where id = 1"
         # The hook deletes more, or begins to.
         (side("true", DELETES), side("true", DELETES, DELETES.replace("1", "2")), ["alike", "whole"]),
         (side("true"), side("true", DELETES), ["alike", "whole"]),
+        # A list in brackets is a value: where it has a NULL, the values in parentheses delete nothing.
+        (side("true", LIST_DELETES), side("true", VALUES_DELETE), []),
+        (side("true", VALUES_DELETE), side("true", VALUES_DELETE, LIST_DELETES), ["alike", "whole"]),
         # It deletes others, less, or nothing any more.
         (side("true", DELETES), side("true", DELETES.replace("1", "2")), []),
         (side("true", DELETES, DELETES.replace("1", "2")), side("true", DELETES), []),

@@ -13,9 +13,10 @@ from dbt_ripple.flow.ir import CONDITIONAL, SORT, WINDOW, Expr
 from dbt_ripple.flow.lowering.dependency_kinds import aggregated, indirect, masked, transformed
 from dbt_ripple.flow.lowering.function_calls import FunctionCalls
 from dbt_ripple.flow.lowering.literals_and_types import LiteralsAndTypes
-from dbt_ripple.flow.lowering.parse_tree import as_call, function_name, verbatim
-from dbt_ripple.flow.lowering.scope import Unsupported
+from dbt_ripple.flow.lowering.parse_tree import as_call, verbatim
 from dbt_ripple.flow.lowering.walk import GENERIC, merkle
+from dbt_ripple.flow.reading.dialects import function_name
+from dbt_ripple.flow.reading.refusals import Unsupported
 
 _VALUE_WINDOW_TYPES: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _ORDERED_SETS: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Mode, exp.Median)

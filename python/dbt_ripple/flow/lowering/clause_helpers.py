@@ -11,8 +11,9 @@ from sqlglot import exp
 from dbt_ripple.flow.ir import FILTER, SORT, LoweredExpr, Rel, Source
 from dbt_ripple.flow.lowering.expressions import Expressions
 from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list, ordinal_of
-from dbt_ripple.flow.lowering.scope import TWICE, Unsupported
+from dbt_ripple.flow.lowering.scope import TWICE
 from dbt_ripple.flow.may_fail import may_fail
+from dbt_ripple.flow.reading.refusals import Unsupported
 
 READ_OF_NAME: Final = argument_names("this table")
 

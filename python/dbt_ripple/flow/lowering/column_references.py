@@ -19,8 +19,9 @@ from dbt_ripple.flow.lowering.parse_tree import (
     ordinal_of,
     without_parens,
 )
-from dbt_ripple.flow.lowering.scope import TWICE, RefKey, Unsupported, by_suffix, one_of
+from dbt_ripple.flow.lowering.scope import TWICE, RefKey, by_suffix, one_of
 from dbt_ripple.flow.lowering.walk import IDENTIFIER, ExpressionWalk, hashing_unread, merkle
+from dbt_ripple.flow.reading.refusals import Unsupported
 
 _READ_OF_COLUMN: Final = argument_names("this table db catalog")
 _READ_OF_PLAIN: Final = argument_names("this table")

@@ -23,10 +23,11 @@ from dbt_ripple.flow.ir import (
 )
 from dbt_ripple.flow.lowering.after_from import AfterFrom
 from dbt_ripple.flow.lowering.clause_helpers import READ_OF_NAME, as_written, refuse_unread
-from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list, function_name, verbatim
+from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list, verbatim
 from dbt_ripple.flow.lowering.pivot import Pivots
-from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.table_functions import TableFunctions
+from dbt_ripple.flow.reading.dialects import function_name
+from dbt_ripple.flow.reading.refusals import Unsupported
 
 READ_OF_SUBQUERY: Final = argument_names("with_ this alias pivots joins")
 _READ_OF_NESTED_JOINS: Final = argument_names("this joins")

@@ -20,10 +20,10 @@ from dbt_ripple.flow.lowering.parse_tree import (
     GENERATOR_TYPES,
     IN_ANY_ORDER,
     called_on,
-    function_name,
 )
-from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import GENERIC, Rule, merkle
+from dbt_ripple.flow.reading.dialects import function_name
+from dbt_ripple.flow.reading.refusals import Unsupported
 from dbt_ripple.flow.relation import compose
 
 _NAMED_CALLS: Final = (exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg)

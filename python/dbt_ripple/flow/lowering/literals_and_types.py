@@ -11,13 +11,13 @@ from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr
 from dbt_ripple.flow.lowering.dependency_kinds import transformed
 from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim
-from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import (
     ExpressionWalk,
     literal_fingerprint,
     merkle,
     type_fingerprint,
 )
+from dbt_ripple.flow.reading.refusals import Unsupported
 
 _NAME_OF_TYPE: Final = argument_names("this kind")
 

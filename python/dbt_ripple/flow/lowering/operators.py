@@ -10,10 +10,10 @@ from dbt_ripple.flow.fingerprint import COMPARED, compared, digest
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr
 from dbt_ripple.flow.lowering.dependency_kinds import transformed
 from dbt_ripple.flow.lowering.parse_tree import QUANTIFIERS, is_quantified, verbatim
-from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import TAGS, ExpressionWalk, Rule, merkle
 from dbt_ripple.flow.may_fail import may_fail
-from dbt_ripple.flow.sqlglot_versions import ArrayContainedBy
+from dbt_ripple.flow.reading.refusals import Unsupported
+from dbt_ripple.flow.reading.sqlglot_versions import ArrayContainedBy
 
 LOGIC_TYPES: Final = (exp.And, exp.Or)
 CHAIN_TYPES: Final = frozenset({exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})

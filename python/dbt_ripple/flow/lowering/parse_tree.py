@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, Final
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 
-from dbt_ripple.flow.sqlglot_versions import Stack
+from dbt_ripple.flow.reading.sqlglot_versions import Stack
 
 GENERATOR_TYPES: Final = tuple(
     t
@@ -104,19 +102,6 @@ def is_quantified(comparison: Any) -> bool:
     return isinstance(other, (exp.Any, exp.All)) or (
         isinstance(other, exp.Anonymous) and str(other.this).lower() in _QUANTIFIER_NAMES
     )
-
-
-def function_name(node: Any) -> str:
-    """The folded name of a function call."""
-    if isinstance(node, exp.Anonymous):
-        return str(node.this).lower()
-    return str(node.key).lstrip("_")
-
-
-@cache
-def name_key(dialect: str) -> str:
-    """Where sqlglot keeps the name a call was written with."""
-    return getattr(Dialect.get_or_raise(dialect), "ORIGINAL_NAME_META_KEY", None) or "name"
 
 
 def called_on(receiver: Any, call: Any) -> Any:

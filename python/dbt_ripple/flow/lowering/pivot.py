@@ -11,7 +11,8 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import AGGREGATION, CONDITIONAL, LoweredExpr, Pivot, Rel, Unpivot
 from dbt_ripple.flow.lowering.clause_helpers import READ_OF_NAME, ClauseHelpers, refuse_unread
 from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim
-from dbt_ripple.flow.lowering.scope import Scope, Unsupported
+from dbt_ripple.flow.lowering.scope import Scope
+from dbt_ripple.flow.reading.refusals import Unsupported
 
 _COMMENT: Final = re.compile(r"\s*/\*.*?\*/", re.S)
 _NAMES_A_COLUMN: Final = (

@@ -36,8 +36,8 @@ from dbt_ripple.flow.lowering.from_clause import (
     taken_joins,
 )
 from dbt_ripple.flow.lowering.parse_tree import argument_names, cut_parents, verbatim
-from dbt_ripple.flow.lowering.scope import Scope, Unsupported
-from dbt_ripple.flow.lowering.walk import MAX_NESTING
+from dbt_ripple.flow.lowering.scope import Scope
+from dbt_ripple.flow.reading.refusals import MAX_NESTING, Unsupported
 from dbt_ripple.reasons import Code
 
 _TABLE_NAME: Final = frozenset({"this", "db", "catalog"})

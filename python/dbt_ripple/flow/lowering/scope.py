@@ -1,4 +1,4 @@
-"""What one SELECT has gathered while it is lowered, and the exception that ends the lowering of a query."""
+"""What one SELECT has gathered while it is lowered."""
 
 from __future__ import annotations
 
@@ -8,20 +8,7 @@ from sqlglot import exp
 
 from dbt_ripple.flow import alias_resolution
 from dbt_ripple.flow.ir import Expr, FromItem, LoweredExpr, Ref, Rel, Source, StructShape
-from dbt_ripple.reasons import Code, Reason
-
-
-class Unsupported(Exception):  # noqa: N818  (it is a reason, not an error of the user's)
-    """The query holds something this module does not follow.
-
-    Args:
-        what: the construct, as SQL calls it, or another reason.
-    """
-
-    def __init__(self, what: str | Reason) -> None:
-        self.reason = Code.UNSUPPORTED_SQL(construct=what) if isinstance(what, str) else what
-        super().__init__(self.reason)
-
+from dbt_ripple.flow.reading.refusals import Unsupported
 
 OuterCollectors = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]], bool]
 """The collectors of the expression around a scope: references, subqueries, rows, lambdas; and

@@ -8,7 +8,6 @@ from typing import Any, Final, overload
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dbt_ripple.flow.as_written import as_written
 from dbt_ripple.flow.builtin_names import CASTS, GENERATED_COLUMNS
 from dbt_ripple.flow.data_types import Fields, fields_of_data_type
 from dbt_ripple.flow.fingerprint import digest
@@ -33,12 +32,13 @@ from dbt_ripple.flow.lowering.clause_helpers import (
 from dbt_ripple.flow.lowering.parse_tree import (
     argument_names,
     as_list,
-    function_name,
     ordinal_of,
     without_parens,
 )
-from dbt_ripple.flow.lowering.scope import Unsupported, one_of
-from dbt_ripple.flow.sqlglot_versions import Stack
+from dbt_ripple.flow.lowering.scope import one_of
+from dbt_ripple.flow.reading.dialects import function_name, written
+from dbt_ripple.flow.reading.refusals import Unsupported
+from dbt_ripple.flow.reading.sqlglot_versions import Stack
 
 _SPARK: Final = ("spark", "databricks", "hive", "spark2")
 _UNNAMED: Final = "?column?"
@@ -274,7 +274,7 @@ class SelectLists(ClauseHelpers):
                 # Of a struct, unnest gives the fields; of an array, one column.
                 generated_columns.shape = self.shape(node.this)
                 if isinstance(node.this, _EVIDENT_ARRAYS):
-                    name = node.sql(dialect=as_written("duckdb"), comments=False)
+                    name = written(node, "duckdb")
                     generated_columns.names, generated_columns.keys = (
                         [name],
                         [MADE_UP + fold(name, True, self.dialect)],
@@ -346,7 +346,7 @@ class SelectLists(ClauseHelpers):
         if isinstance(node, exp.Literal):
             return node.this, True
         try:
-            return node.sql(dialect=as_written(self.dialect), comments=False), True
+            return written(node, self.dialect), True
         except (SqlglotError, ValueError, RecursionError):
             return node.key, True
 

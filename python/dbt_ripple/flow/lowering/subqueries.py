@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from dbt_ripple.flow.ir import CONDITIONAL, EXISTS, TRANSFORMATION, Expr, LoweredExpr
 from dbt_ripple.flow.lowering.dependency_kinds import indirect, transformed
-from dbt_ripple.flow.lowering.scope import Unsupported
 from dbt_ripple.flow.lowering.walk import ExpressionWalk, merkle
+from dbt_ripple.flow.reading.refusals import Unsupported
 
 
 class Subqueries(ExpressionWalk):

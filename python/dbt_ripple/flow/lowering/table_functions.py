@@ -13,11 +13,13 @@ from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import TRANSFORMATION, CteRef, Expr, FromItem, Generator, LoweredExpr, Rel
 from dbt_ripple.flow.lowering.clause_helpers import refuse_unread
 from dbt_ripple.flow.lowering.column_references import field_names
-from dbt_ripple.flow.lowering.parse_tree import argument_names, function_name, verbatim
-from dbt_ripple.flow.lowering.scope import Unsupported
+from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim
 from dbt_ripple.flow.lowering.select_list import SelectLists
 from dbt_ripple.flow.lowering.walk import merkle
-from dbt_ripple.flow.sqlglot_versions import Stack
+from dbt_ripple.flow.reading.dialects import function_name
+from dbt_ripple.flow.reading.reader import table_named
+from dbt_ripple.flow.reading.refusals import Unsupported
+from dbt_ripple.flow.reading.sqlglot_versions import Stack
 
 _FIND_BY_NAME: Final = ("query", "query_table")
 """DuckDB's functions that read relations, and CTEs, of which they are told by strings."""
@@ -156,7 +158,7 @@ class TableFunctions(SelectLists):
             raise Unsupported(f"{name}() with too few arguments")
         source, *rest = call.expressions
         if isinstance(source, exp.Literal):
-            source = exp.to_table(source.this, dialect=self.dialect)
+            source = table_named(source.this, self.dialect)
         elif isinstance(source, exp.Column) and all(
             type(p) is exp.Identifier for p in source.parts
         ):

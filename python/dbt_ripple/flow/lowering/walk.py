@@ -16,13 +16,12 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.identifiers import AS_STORED, fold, folds, keeps_case, lowered
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr, LoweredExpr, Rel
-from dbt_ripple.flow.lowering.parse_tree import name_key, verbatim
-from dbt_ripple.flow.lowering.scope import Scope, Unsupported
+from dbt_ripple.flow.lowering.parse_tree import verbatim
+from dbt_ripple.flow.lowering.scope import Scope
+from dbt_ripple.flow.reading.dialects import name_key
+from dbt_ripple.flow.reading.refusals import MAX_NESTING, Unsupported
 from dbt_ripple.reasons import Code
 
-MAX_NESTING: Final = 200
-"""Parentheses or expressions nested deeper than this are reported, not followed: the parser and
-the walk recurse, and a stack must not overflow on somebody's generated SQL."""
 _MAX_DEPTH: Final = 2 * MAX_NESTING
 _NONE: Final[dict[int, int]] = {}  # never written to: what an expression holds is not changed
 Rule = Callable[[Any, Any, int], Expr]

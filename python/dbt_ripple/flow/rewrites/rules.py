@@ -212,7 +212,7 @@ def only_truth_counts(node: Any) -> bool:
     if not isinstance(parent, exp.If) or parent.this is not node:
         return False
     case = parent.parent
-    return parent.arg_key != "ifs" or (case is not None and case.this is None)
+    return parent.arg_key != "ifs" or case is None or case.this is None
 
 
 def is_pure(node: Any, dialect: str) -> bool:

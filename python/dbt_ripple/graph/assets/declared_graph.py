@@ -28,7 +28,8 @@ from dbt_ripple.artifacts.assets_file import (
 from dbt_ripple.artifacts.project import BUILDS_NOTHING, DependsOn
 from dbt_ripple.errors import RippleError
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.flow.statements import KNOWN, Name, Statement, dialects, statements
+from dbt_ripple.flow.reading.dialects import dialects
+from dbt_ripple.flow.statements import KNOWN, Name, Statement, statements
 from dbt_ripple.graph.assets.asset_nodes import (
     ASSET,
     DATASET,

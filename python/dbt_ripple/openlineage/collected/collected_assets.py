@@ -31,7 +31,8 @@ from dbt_ripple.artifacts.assets_file import (
     Flow,
 )
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.flow.statements import KNOWN, dialects, statements
+from dbt_ripple.flow.reading.dialects import dialects
+from dbt_ripple.flow.statements import KNOWN, statements
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.openlineage.collected.asset_ids import short_hash, spelled
 from dbt_ripple.openlineage.collected.collected_assertions import (

@@ -55,34 +55,15 @@ _LATERAL: Final = b"\x11"
 _VIEW: Final = b"\x12"
 
 
-def _mark(kind: TokenType) -> int:
-    if kind in VALUES:
-        return _VALUE[0]
-    if kind in NAMES:
-        return _NAME[0]
-    if kind is TokenType.L_PAREN:
-        return _L_PAREN[0]
-    if kind in OPENING:
-        return _OPENS[0]
-    if kind in UNARY:
-        return _UNARY[0]
-    return _OTHERS.get(kind, b"\0")[0]
-
-
-_OTHERS: Final = {
-    TokenType.LT: _LT,
-    TokenType.PIPE_GT: _PIPE,
-    TokenType.IN: _IN,
-    TokenType.FROM: _FROM,
-    TokenType.VALUES: _INLINE_TABLE,
-    TokenType.COMMA: _ENDS_A_NAME,
-    TokenType.EQ: _ENDS_A_NAME,
-    TokenType.NEQ: _ENDS_A_NAME,
-    TokenType.ARROW: _ARROW,
-    TokenType.DOT: _DOT,
-    TokenType.LATERAL: _LATERAL,
-    TokenType.VIEW: _VIEW,
-}
+VALUES_SIDE_BY_SIDE: Final = (_VALUE + _VALUE,)
+"""Two numbers or strings with nothing between them but space. These are parts of marks that few texts have."""
+POINT_AND_VALUE: Final = (_DOT + _VALUE,)
+"""A point, and no name behind it."""
+IN_AND_BRACKET: Final = (_IN + _OPENS,)
+"""IN, and another token behind it than after most."""
+KEYWORDS_AS_NAMES: Final = (_INLINE_TABLE, _FROM + _ENDS_A_NAME)
+"""`values` or `from` where either may be a name."""
+LATERAL_VIEW: Final = (_LATERAL + _VIEW,)
 
 
 def _only(*marks: bytes) -> bytes:
@@ -90,7 +71,29 @@ def _only(*marks: bytes) -> bytes:
     return bytes(i if bytes([i]) in marks else 0 for i in range(256))
 
 
-_MARKS: Final = {kind: _mark(kind) for kind in TokenType}
+_MARKS: Final = {
+    kind: mark[0]
+    for kind, mark in {
+        **dict.fromkeys(TokenType, b"\0"),
+        TokenType.LT: _LT,
+        TokenType.PIPE_GT: _PIPE,
+        TokenType.IN: _IN,
+        TokenType.FROM: _FROM,
+        TokenType.VALUES: _INLINE_TABLE,
+        TokenType.COMMA: _ENDS_A_NAME,
+        TokenType.EQ: _ENDS_A_NAME,
+        TokenType.NEQ: _ENDS_A_NAME,
+        TokenType.ARROW: _ARROW,
+        TokenType.DOT: _DOT,
+        TokenType.LATERAL: _LATERAL,
+        TokenType.VIEW: _VIEW,
+        **dict.fromkeys(UNARY, _UNARY),
+        **dict.fromkeys(OPENING, _OPENS),
+        **dict.fromkeys(NAMES, _NAME),
+        **dict.fromkeys(VALUES, _VALUE),
+        TokenType.L_PAREN: _L_PAREN,
+    }.items()
+}
 _ONLY_WORDS: Final = _only(_VALUE, _NAME)
 _ONLY_VALUES: Final = _only(_VALUE)
 _kind_of: Final = attrgetter("token_type")
@@ -120,34 +123,9 @@ def has_pipe(marks: bytes) -> bool:
     return _PIPE in marks
 
 
-def has_values_side_by_side(marks: bytes) -> bool:
-    """Whether a text has two numbers or strings with nothing between them but space: few have."""
-    return _VALUE + _VALUE in marks
-
-
 def has_arrow(marks: bytes) -> bool:
     """Whether a text has ``->``, of JSON or of a lambda."""
     return _ARROW in marks
-
-
-def may_have_leading_point(marks: bytes) -> bool:
-    """Whether a text could have a number as ``.5``: after most points there is a name."""
-    return _DOT + _VALUE in marks
-
-
-def may_have_bracketed_list(marks: bytes) -> bool:
-    """Whether a text could have ``IN [...]``: after most IN there is another token."""
-    return _IN + _OPENS in marks
-
-
-def may_have_keywords_as_names(marks: bytes) -> bool:
-    """Whether a text could have a column called `values` or `from`: few have."""
-    return _INLINE_TABLE in marks or _FROM + _ENDS_A_NAME in marks
-
-
-def may_have_lateral_view(marks: bytes) -> bool:
-    """Whether a text has ``LATERAL VIEW``."""
-    return _LATERAL + _VIEW in marks
 
 
 def texts_of(tokens: list[Any], marks: bytes, names: bool = True) -> Iterator[str]:

@@ -20,8 +20,15 @@ from typing import Any, Final, NamedTuple
 
 from sqlglot import TokenType, exp
 
-from dbt_ripple.flow.as_written import as_written
-from dbt_ripple.flow.token_kinds import NAMES, VALUES, has_pipe, lowered_texts, marks_of, texts_of
+from dbt_ripple.flow.reading.dialects import as_written
+from dbt_ripple.flow.reading.token_kinds import (
+    NAMES,
+    VALUES,
+    has_pipe,
+    lowered_texts,
+    marks_of,
+    texts_of,
+)
 
 _STRINGS: Final = VALUES - {TokenType.NUMBER}
 _WORD: Final = re.compile(r"\w+")
@@ -131,9 +138,12 @@ def dropped_tokens(
     kinds = VALUES | NAMES if names else VALUES
     defaults = {f.strip("'").lower() for f in (engine.TIME_FORMAT, engine.DATE_FORMAT)}
     before = None
+    held = _places_of_names(tree) if missing else {}
     for token in tokens if missing else ():
         kind, behind = token.token_type, before
         before = kind
+        if kind in NAMES and held.get(token.start) == token.text:
+            continue  # where a word is there twice, as a name and in a path, it is the other
         words = [w for w in _words(token.text.lower()) if missing[w] > 0] if kind in kinds else []
         if not words:
             continue
@@ -144,6 +154,12 @@ def dropped_tokens(
         else:
             lost.words.append(token.text)
     return lost
+
+
+def _places_of_names(tree: Any) -> dict[int, str]:
+    """The names of a tree, by where they begin in the text."""
+    names = tree.find_all(exp.Identifier)
+    return {name.meta["start"]: name.this for name in names if "start" in (name._meta or ())}
 
 
 def _lengths_of_text(tokens: list[Any], types: Collection[TokenType]) -> Iterable[str]:

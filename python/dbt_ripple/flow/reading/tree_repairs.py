@@ -1,8 +1,4 @@
-"""`f(b -> 'k')`, which sqlglot reads as a lambda with the parameter b, whatever the engine.
-
-Engines that have no lambdas written so read the column b there, and DuckDB does in a call of any
-function but those that are given lambdas. Without this, nobody would see that b is read.
-"""
+"""Trees that sqlglot makes otherwise than the engine reads the text, changed in place."""
 
 from __future__ import annotations
 
@@ -10,36 +6,27 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.lowering.parse_tree import function_name
-from dbt_ripple.flow.lowering.scope import Unsupported
-
-HAVE_LAMBDAS: Final = frozenset(
-    """
-    athena bigquery clickhouse databricks dremio dune hive presto snowflake spark trino
-    """.split()
+from dbt_ripple.flow.reading.dialects import (
+    GIVEN_LAMBDAS,
+    HAVE_LAMBDAS,
+    LIKE_POSTGRES,
+    function_name,
 )
-"""Dialects in which `->` in a call is a lambda."""
-_ARE_GIVEN_LAMBDAS: Final = {
-    "duckdb": frozenset(
-        """
-        apply array_apply array_filter array_reduce array_transform arrayfilter filter invoke
-        list_apply list_filter list_reduce list_transform reduce transform
-        """.split()
-    ),
-    "doris": ("array", "map", "transform", "any_match", "all_match"),
-    "starrocks": ("array", "map", "transform", "any_match", "all_match"),
-}
-"""Functions whose `->` is a lambda: their names, as sqlglot has them, or what these begin with."""
+from dbt_ripple.flow.reading.refusals import Unsupported
+
 _NO_VALUES_OF_JSON: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow)
 """Operators that bind their operands before `->` does, on Postgres."""
 _BIND_LATER: Final = (exp.Binary, exp.Between, exp.In)
 _CHAINED: Final = (exp.JSONExtract, exp.JSONExtractScalar)
 _BIND_FIRST: Final = (exp.Dot, exp.Collate)
-_LIKE_POSTGRES: Final = frozenset({"materialize", "postgres", "redshift", "risingwave"})
 
 
 def with_json_arrows(tree: Any, dialect: str) -> None:
-    """Put the operator in the place of each lambda that is none.
+    """Put the operator in the place of each lambda that is none: `f(b -> 'k')` is one to sqlglot.
+
+    Engines that have no lambdas written so read the column b there, and DuckDB does in a call of any
+    function but those that are given lambdas. Without this, nobody would see that b is read.
+    (https://github.com/tobymao/sqlglot/issues/8074)
 
     Raises:
         Unsupported: of DuckDB, where another operator stands beside it without brackets.
@@ -59,7 +46,7 @@ def with_json_arrows(tree: Any, dialect: str) -> None:
 
 
 def _is_given_lambdas(call: Any, dialect: str) -> bool:
-    names = _ARE_GIVEN_LAMBDAS.get(dialect)
+    names = GIVEN_LAMBDAS.get(dialect)
     if names is None or not isinstance(call, exp.Func):
         return False
     name = function_name(call)
@@ -70,7 +57,7 @@ def _arrow(column: exp.Column, behind: Any, dialect: str) -> Any:
     """`column -> behind`, where of `'k' = 1` only the 'k' belongs to the operator."""
     operand = behind
     while isinstance(operand, _BIND_LATER) and not isinstance(operand, _BIND_FIRST):
-        if dialect in _LIKE_POSTGRES and isinstance(operand, _NO_VALUES_OF_JSON):
+        if dialect in LIKE_POSTGRES and isinstance(operand, _NO_VALUES_OF_JSON):
             break
         if dialect == "duckdb" and not isinstance(operand, _CHAINED):
             raise Unsupported("-> beside another operator, without brackets")
