@@ -13,7 +13,7 @@ own fingerprint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import Node, Project
@@ -71,8 +71,22 @@ def order_of(node: Node, head: Project, base: Project) -> ByOrder:
     """The columns of a node of head that depend on the order of the rows that it reads."""
     if node.is_python or not node.compiled_code:
         return ByOrder(_ALL, _ALL)
-    inexact = inexact_columns(head.parents.get(node.unique_id, ()), base)
+    inexact = inexact_columns(_relations_above(node.unique_id, head), base)
     return by_order(node.compiled_code, dialect_of(head.metadata.adapter_type), inexact)
+
+
+def _relations_above(unique_id: str, project: Project) -> Iterator[str]:
+    """What a node reads: of ephemeral models, whose text is part of its own, what these read."""
+    looked: set[str] = set()
+    ahead = [unique_id]
+    while ahead:
+        for parent in project.parents.get(ahead.pop(), ()):
+            if parent not in looked:
+                looked.add(parent)
+                if (node := project.nodes.get(parent)) is not None and node.is_ephemeral:
+                    ahead.append(parent)
+                else:
+                    yield parent
 
 
 def inexact_columns(relations: Iterable[str], base: Project) -> set[str] | None:

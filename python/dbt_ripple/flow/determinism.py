@@ -8,7 +8,7 @@ sum of floating point numbers. Only what is known to be repeatable is called so.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -155,7 +155,34 @@ def _shown_keys(query: _Query, node: Any) -> list[Any]:
 
 def _pieces(query: _Query, cause: Cause) -> list[Any]:
     """The pieces of a query that are not repeatable by this very cause."""
-    return [n for n in query.tree.walk() if (why := query.of(n)) is not None and why.by is cause]
+    nodes = _read(query.tree, unread_ctes(query.tree))
+    return [n for n in nodes if (why := query.of(n)) is not None and why.by is cause]
+
+
+def unread_ctes(tree: Any) -> set[int]:
+    """The ids of the CTEs whose names stand nowhere but in each other: no row of them is asked for.
+
+    Example:
+        >>> sql = "with a as (select 1), b as (select * from a), c as (select 2) select * from c"
+        >>> tree = parse_statement(sql, "duckdb")
+        >>> [cte.alias for cte in tree.ctes if id(cte) in unread_ctes(tree)]
+        ['a', 'b']
+    """
+    unread: set[int] = set()
+    ctes = list(tree.find_all(exp.CTE))
+    while True:
+        read = {n.name.lower() for n in _read(tree, unread) if isinstance(n, exp.Table)}
+        found = {id(cte) for cte in ctes if cte.alias.lower() not in read}
+        if found <= unread:
+            return unread
+        unread |= found
+
+
+def _read(tree: Any, unread: Container[int]) -> Iterator[Any]:
+    """The nodes of a query without those of some CTEs."""
+    for node in tree.walk(prune=lambda node: id(node) in unread):
+        if id(node) not in unread:
+            yield node
 
 
 def made_of(
@@ -176,10 +203,7 @@ def made_of(
     names = set(read)
     looked: set[str] = set()
     while True:
-        for node in found:
-            item = _item(node)
-            named = isinstance(item, exp.Alias | exp.Column)
-            names.add(item.alias_or_name.lower() if named else EVERYTHING)
+        names.update(map(_column_of, found))
         if EVERYTHING in names:
             return frozenset({EVERYTHING})
         if names == looked:
@@ -199,7 +223,39 @@ def _is_by_place(node: Any) -> bool:
         return any(node.args.values())
     if isinstance(node, exp.TableAlias):
         return bool(node.args.get("columns"))
+    if isinstance(node, exp.SetOperation):
+        return bool(node.args.get("by_name")) or any(
+            not isinstance(side, exp.Select | exp.SetOperation)
+            or any(item.is_star for item in side.selects)
+            for side in (node.this.unnest(), node.expression.unnest())
+        )
     return isinstance(node, _BY_PLACE)
+
+
+def _column_of(node: Any) -> str:
+    """The column, in lower case, that a piece of a query enters; `EVERYTHING` where that is not known.
+
+    The first branch of a set operation names the columns of all of them, by place.
+    """
+    item = _item(node)
+    if item is None:
+        return EVERYTHING
+    select = item.parent
+    place = next(i for i, one in enumerate(select.expressions) if one is item)
+    operation = select.parent
+    while isinstance(operation, exp.Subquery | exp.SetOperation):
+        if isinstance(operation, exp.SetOperation):
+            if operation.args.get("distinct") or not isinstance(operation, exp.Union):
+                return EVERYTHING
+            first = operation.this.unnest()
+            while isinstance(first, exp.SetOperation):
+                first = first.this.unnest()
+            if not isinstance(first, exp.Select) or place >= len(first.expressions):
+                return EVERYTHING
+            item = first.expressions[place]
+        operation = operation.parent
+    named = isinstance(item, exp.Alias | exp.Column)
+    return item.alias_or_name.lower() if named else EVERYTHING
 
 
 def _item(node: Any) -> Any:
@@ -217,7 +273,7 @@ def _item(node: Any) -> Any:
 def _is_inside(select: Any) -> bool:
     """Whether a SELECT is part of an expression: what it gives goes into that."""
     above = select.parent
-    while isinstance(above, exp.Subquery):
+    while isinstance(above, exp.Subquery | exp.SetOperation):
         above = above.parent
     return above is not None and not isinstance(above, exp.CTE | exp.From | exp.Join)
 
@@ -501,7 +557,7 @@ _UNKNOWN: Final = _classes(
 )
 _LIMITING: Final = _classes("Limit Offset Fetch")
 _COMPARED: Final = _classes("EQ NEQ GT GTE LT LTE Is In NullSafeEQ NullSafeNEQ Count")
-_BY_PLACE: Final = _classes("SetOperation Pivot Unnest Lateral Columns")
+_BY_PLACE: Final = _classes("Pivot Unnest Lateral Columns")
 _NUMERIC: Final = _classes(
     "ArgMax ArgMin Corr CovarPop CovarSamp Kurtosis Median PercentileCont PercentileDisc Quantile "
     "RegrAvgx RegrAvgy RegrCount RegrIntercept RegrR2 RegrSlope RegrSxx RegrSxy RegrSyy Skewness "

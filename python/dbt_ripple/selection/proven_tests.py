@@ -38,9 +38,11 @@ from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.delete_hooks import deletes_as_filters
 from dbt_ripple.graph.introspection import IntrospectedParts
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.fact_mode import Evidence, FactMode, TestRows
 from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.traversal import Vertex, reach_all
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import ProvenTest
 
@@ -607,7 +609,7 @@ class _Proofs:
                 failing = (
                     frozenset() if proven[test].of_base else self.failing(test, view, may_fail)
                 )
-                executing = next((t for t in running if failing <= self.reads[t, view]), None)
+                executing = next((t for t in running if failing <= self.reads[t][view]), None)
                 if executing is None:
                     running.append(test)
                     del proven[test]
@@ -627,15 +629,31 @@ class _Proofs:
         return columns if EVERYTHING in named else named & columns
 
     def failing(self, test: str, view: str, may_fail: frozenset[str]) -> frozenset[str]:
-        """What a test reads of these columns of a view; all, where it reads them through another view."""
-        return may_fail & self.reads[test, view] if self.reads[test, view] else may_fail
+        """What a test reads of these columns of a view, itself or through other views."""
+        if not may_fail:
+            return may_fail
+        head, analysis = self.comparison.head, self.comparison.head_analysis
+        between = {
+            u for u in self.above(test) if u != view and head.nodes[u].materialized in _VIEWS
+        }
+        analysed = (analysis.nodes[u].status for u in between)
+        if analysis.tests[test].status != "analysed" or any(s != "analysed" for s in analysed):
+            return may_fail
+        read: dict[Vertex, list[Vertex]] = defaultdict(list)
+        for edge in edges_into(analysis.edges, between):
+            read[edge.child_id, edge.child_column].append((edge.parent_id, edge.parent_column))
+        rows = [(u, ROWS) for u in (*between, view)]
+        columns = [(of, c) for of, names in self.reads[test].items() for c in names]
+        names = {u: {c.lower(): c for c in analysis.nodes[u].columns} for u in between}
+        starts = [*rows, *((of, names.get(of, {}).get(c, c)) for of, c in columns)]
+        return may_fail & {c.lower() for u, c in reach_all(starts, read) if u == view}
 
     @cached_property
-    def reads(self) -> Mapping[tuple[str, str], set[str]]:
+    def reads(self) -> Mapping[str, Mapping[str, set[str]]]:
         """The columns that each test reads of each relation, in lower case."""
-        reads: dict[tuple[str, str], set[str]] = defaultdict(set)
+        reads: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for test, relation, column in self.comparison.head_analysis.test_columns:
-            reads[test, relation].add(column.lower())
+            reads[test][relation].add(column.lower())
         return reads
 
     def built_of_as_much(self, test: str, view: str) -> str | None:

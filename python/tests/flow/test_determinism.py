@@ -10,6 +10,7 @@ from dbt_ripple.flow.determinism import (
     changes_only,
     inexact_type,
     nondeterminism,
+    other_each_time,
     reads_only,
 )
 
@@ -201,3 +202,27 @@ def test_what_a_pivot_turns_is_no_value() -> None:
     assert (
         by("select n from (unpivot (select a, b from t) on a, b into name n value v)") == Cause.TIES
     )
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("select a, b from t union all select a, now() from u", {"b"}),
+        ("select a, now() as b from t union all select a, c from u", {"b"}),
+        ("select a, b from t union all (select a, now() from u)", {"b"}),
+        ("select a, c + 1 as d from (select 1 as a, 2 as c union all select 3, random()) x", {"c", "d"}),
+        ("select a, b from t union select a, now() from u", {"*"}),
+        ("select a from t except select now() as a from u", {"*"}),
+        ("select * from t union all select a, now() as x from u", {"*"}),
+        ("select a, b from t union all by name select now() as b, 1 as a", {"*"}),
+        ("select a from t where b in (select now() union all select 1)", {"*"}),
+        ("with x as (select now() as b) select a from t", set()),
+        ("with x as (select now() as b), y as (select b from x) select a from t", set()),
+        ("with x as (select now() as b) select a, b from t, x", {"b"}),
+        ("with x as (select now() as b), y as (select b as c from x) select c from y", {"b", "c"}),
+        ("with x as (select now() as b) select a from t where exists (select 1 from x)", {"b"}),
+    ],
+)  # fmt: skip
+def test_which_columns_are_other_values_each_time(sql: str, columns: set[str]) -> None:
+    """The first branch of a union names its columns by place; no row of a CTE is made that nothing reads."""
+    assert other_each_time(sql, "duckdb") == columns

@@ -616,7 +616,7 @@ def test_without_a_catalog_that_is_reported_where_more_might_be_held() -> None:
     assert (select(base, fewer).tests, select(base, fewer).notes) == ([], [])
 
 
-def views(*tests: Node, **sql: str) -> Project:
+def views(*tests: Node, **sql: Any) -> Project:
     """The same with views, whose queries nobody has run once they are built."""
     built = shop(*tests, **sql)
     for unique_id in ("model.p.stg_orders", "model.p.orders"):
@@ -662,6 +662,22 @@ def test_a_column_of_a_view_that_may_fail_is_read_by_a_test_that_runs(
     selected, proven = picked(base, views(*tests, stg_orders=now))
     assert selected == (["not_null_orders_amount", "moved"] if runs else ["moved"])
     assert list(proven) == ([] if runs else ["not_null_orders_amount"])
+
+
+@pytest.mark.parametrize(("column", "runs"), [("amount", True), ("id", False)])
+def test_a_column_that_may_fail_counts_where_a_test_reads_it_through_a_view(
+    column: str, runs: bool
+) -> None:
+    few = "select count(*) as n from s.passed_on having count(*) < 2"
+    tests = (not_null(column, "passed_on"), check("moved", few, "model.p.passed_on"))
+    passed_on = node("model.p.passed_on", "select id, amount from s.orders", "model.p.orders")
+    passed_on.config["materialized"] = "view"
+    now = "select coalesce(id, 0) as id, product_id, coalesce(amount::int, 0) as amount from s.raw_orders"
+    base = passed(views(*tests, more=(passed_on,), stg_orders=now + " where id > 0"))
+    selected, proven = picked(base, views(*tests, more=(passed_on,), stg_orders=now))
+    name = f"not_null_passed_on_{column}"
+    assert (name in selected) is runs
+    assert (name in proven) is not runs
 
 
 def test_what_base_has_evaluated_of_more_rows_does_not_fail_of_fewer() -> None:
