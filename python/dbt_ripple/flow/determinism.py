@@ -136,11 +136,15 @@ def by_order(sql: str, dialect: str, inexact: Iterable[str] | None) -> ByOrder:
     return ByOrder(made_of(tree, unordered, ()), ties | made_of(tree, shown, (), compared=False))
 
 
-_SHOWING: Final = (exp.Group, exp.Distinct)
+_SHOWING: Final = (exp.Group, exp.Distinct, exp.SetOperation)
 
 
 def _shown_keys(query: _Query, node: Any) -> list[Any]:
     """The items of a select list that show one of several equal values that are not the same."""
+    if isinstance(node, exp.SetOperation):
+        return [
+            item for side in _branches(node) for item in side.expressions if not query.exact(item)
+        ]
     select = node.parent
     if not isinstance(select, exp.Select) or node.args.get("on"):
         return [node]
@@ -203,7 +207,7 @@ def made_of(
     names = set(read)
     looked: set[str] = set()
     while True:
-        names.update(map(_column_of, found))
+        names.update(_column_of(node, compared) for node in found)
         if EVERYTHING in names:
             return frozenset({EVERYTHING})
         if names == looked:
@@ -232,12 +236,12 @@ def _is_by_place(node: Any) -> bool:
     return isinstance(node, _BY_PLACE)
 
 
-def _column_of(node: Any) -> str:
+def _column_of(node: Any, compared: bool) -> str:
     """The column, in lower case, that a piece of a query enters; `EVERYTHING` where that is not known.
 
     The first branch of a set operation names the columns of all of them, by place.
     """
-    item = _item(node)
+    item = _item(node, compared)
     if item is None:
         return EVERYTHING
     select = item.parent
@@ -245,25 +249,28 @@ def _column_of(node: Any) -> str:
     operation = select.parent
     while isinstance(operation, exp.Subquery | exp.SetOperation):
         if isinstance(operation, exp.SetOperation):
-            if operation.args.get("distinct") or not isinstance(operation, exp.Union):
+            if compared and _is_distinct(operation):
                 return EVERYTHING
-            first = operation.this.unnest()
-            while isinstance(first, exp.SetOperation):
-                first = first.this.unnest()
-            if not isinstance(first, exp.Select) or place >= len(first.expressions):
+            first = operation.selects
+            if place >= len(first):
                 return EVERYTHING
-            item = first.expressions[place]
+            item = first[place]
         operation = operation.parent
     named = isinstance(item, exp.Alias | exp.Column)
     return item.alias_or_name.lower() if named else EVERYTHING
 
 
-def _item(node: Any) -> Any:
+def _is_distinct(operation: Any) -> bool:
+    """Whether a set operation compares rows."""
+    return bool(operation.args.get("distinct")) or not isinstance(operation, exp.Union)
+
+
+def _item(node: Any, compared: bool) -> Any:
     """The item of a select list that a node is part of; None where it decides which rows there are."""
     while node.parent is not None:
         if isinstance(node.parent, exp.Select):
             select = node.parent
-            if node.arg_key != "expressions" or select.args.get("distinct"):
+            if node.arg_key != "expressions" or (compared and select.args.get("distinct")):
                 return None
             return None if _is_inside(select) else node
         node = node.parent
@@ -428,9 +435,7 @@ class _Query:
             return self.of_keys(values, "DISTINCT")
         if isinstance(node, exp.Group):
             return self.of_keys(_group_keys(node), "GROUP BY")
-        if isinstance(node, exp.SetOperation) and (
-            node.args.get("distinct") or not isinstance(node, exp.Union)
-        ):
+        if isinstance(node, exp.SetOperation) and _is_distinct(node):
             return self.of_keys([v for s in _branches(node) for v in s.expressions], node.key)
         if isinstance(node, exp.Window):
             return self.window(node)

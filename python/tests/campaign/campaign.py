@@ -294,6 +294,13 @@ def add_up(
         of.built += not outcome.unbuilt
         of.changed += bool(outcome.relations or outcome.tests)
         of.missed += bool(verdict.missed)
+    for reader in world.relations:
+        form = world.project.nodes[reader].meta.get("reads_order")
+        if form and any(reader in world.below.get(u, ()) for u in outcome.moved):
+            of = report.constructs.setdefault(f"read by {form}", Count())
+            of.tried += 1
+            of.built += reader not in outcome.unbuilt
+            of.changed += reader in outcome.relations
     if verdict.missed:
         report.misses.append({"kind": kind, "missed": verdict.missed, **what})
 

@@ -49,6 +49,10 @@ class Engine(Protocol):
         """Names, types and the bag of rows of a relation, some columns left out of the rows."""
         ...
 
+    def order(self, name: str) -> str:
+        """How the rows of a relation lie; empty where an engine may read them in another order each time."""
+        ...
+
     def keep(self, unique_id: str, name: str, sql: str) -> None:
         """Make a relation of base, of what a query returns."""
         ...
@@ -124,6 +128,10 @@ class DuckDB:
         listed = ", ".join(quoted(c, '"') for c, _ in columns if c not in without) or "1"
         hashed = f"sum(hash({listed})::hugeint), bit_xor(hash({listed}, 1))"
         return (tuple(columns), self.rows(f"select count(*), {hashed} from {name}")[0])
+
+    def order(self, name: str) -> str:
+        listed = ", ".join(quoted(c, '"') for c, _ in self.columns(f"select * from {name}"))
+        return str(self.rows(f"select md5(string_agg(hash({listed})::varchar, ',')) from {name}"))
 
     def keep(self, unique_id: str, name: str, sql: str) -> None:
         self.rows(f"create table {name} as {sql}")
@@ -203,6 +211,9 @@ class Spark:
         )
         hashed = f"sum(cast(xxhash64({row}) as decimal(20))), bit_xor(xxhash64({row}, 1))"
         return (tuple(columns), self.rows(f"select count(*), {hashed} from {name}")[0])
+
+    def order(self, name: str) -> str:
+        return ""
 
     def keep(self, unique_id: str, name: str, sql: str) -> None:
         self.rows(f"create table {self.kept(unique_id)} using parquet as {sql}")

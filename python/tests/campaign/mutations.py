@@ -51,6 +51,7 @@ QUERY_KINDS: Final = (
     "duplicated rows",
     "table swap",
     "order",
+    "rows in another order",
     "word",
     "case",
     "inside a CTE",
@@ -98,6 +99,7 @@ class Mutator:
             "duplicated rows": self.duplicated_rows,
             "table swap": self.table_swap,
             "order": self.order,
+            "rows in another order": self.rows_in_another_order,
         }
         self.names = {"absent name": self.absent_name, "alias elsewhere": self.alias_elsewhere}
         project = world.project
@@ -601,6 +603,36 @@ class Mutator:
         way = self.random.choice(("desc", "nulls_first"))
         place.set(way, not place.args.get(way))
         return tree
+
+    def rows_in_another_order(self, tree: Tree) -> Tree | None:
+        """The same bag of rows, which may lie in another order: who reads them may see that."""
+        for way in (*self.random.sample(("grouped", "swapped"), 2), "sorted"):
+            if way == "sorted" and not any(tree.args.get(n) for n in ("order", "limit", "offset")):
+                place = exp.Literal.number(self.random.randrange(len(tree.selects)) + 1)
+                ordered = exp.Ordered(this=place, desc=self.random.random() < 0.7)
+                tree.set("order", exp.Order(expressions=[ordered]))
+                return tree
+            if way == "grouped":
+                groups = [g for g in tree.find_all(exp.Group) if len(g.expressions) > 1]
+                if (group := self.pick(groups)) is not None:
+                    group.set("expressions", [k.copy() for k in reversed(group.expressions)])
+                    return tree
+            if way == "swapped":
+                of = lambda branch: [s.alias_or_name for s in branch.selects]  # noqa: E731
+                unions = [
+                    u
+                    for u in tree.find_all(exp.Union)
+                    if not u.args.get("distinct")
+                    and not u.this.args.get("with_")
+                    and isinstance(u.expression, exp.Select)
+                    and of(u.this) == of(u.expression)
+                ]
+                if (union := self.pick(unions)) is not None:
+                    first, second = union.this.copy(), union.expression.copy()
+                    union.set("this", second)
+                    union.set("expression", first)
+                    return tree
+        return None
 
     def duplicated_rows(self, tree: Tree) -> Tree | None:
         way = self.random.randrange(3)

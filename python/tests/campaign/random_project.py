@@ -433,6 +433,32 @@ class Maker:
             if name == "m_by_column":
                 model.column_meta[column] = meta
 
+    def order_readers(self) -> None:
+        """Models that see the order of the rows that they read, each with a test of what it saw.
+
+        The decisions are its own: the rest of a seed's project is the same without it.
+        """
+        rng = random.Random(self.names)
+        stored = [
+            m.relation
+            for m in self.models
+            if m.config["materialized"] != "ephemeral" and not m.version
+        ]
+        for number, (form, sql) in enumerate(READS_ORDER.items()):
+            kinds = ("num",) if "{n}" in sql else tuple(TYPES)
+            of = [r for r in stored if r.of(*kinds) and r.rows > 2]
+            if not of:
+                continue
+            relation = rng.choice(of)
+            column = rng.choice(relation.of(*kinds)).name
+            raw = sql.format(c=column, n=column, r=relation.jinja)
+            config = {"materialized": "table", "meta": {"reads_order": form}}
+            model = self.add(f"m_order_{number}", raw, [Column("seen", "str")], config)
+            self.relations.remove(model.relation)
+            (seen,) = self.run(f"select seen from {model.relation.name}").fetchone()
+            expression = f"seen is not distinct from '{seen}'".replace("'None'", "null")
+            model.tests.append({"holds_everywhere": {"expression": expression}})
+
     # -- tests ----------------------------------------------------------------------------------------
 
     def make_tests(self) -> None:
@@ -653,6 +679,22 @@ BOUNDS: Final = {
     "m_by_config": "config.get('lab_bound')",
 }
 """Models with hooks that delete by a bound, and where each is said."""
+
+READS_ORDER: Final = {
+    "a list": "select md5(list({c})::varchar) as seen from {r}",
+    "a text of all": "select md5(string_agg({c}::varchar, ',')) as seen from {r}",
+    "the first": "select md5(first({c})::varchar) as seen from {r}",
+    "a limit": "select md5(max({c}::varchar)) as seen from (select {c} from {r} limit 3) as few",
+    "the number of a row": "select md5(string_agg(c::varchar, ',' order by n)) as seen "
+    "from (select {c} as c, row_number() over () as n from {r}) as numbered where n > 1",
+    "the row before": "select md5(count(*)::varchar) as seen "
+    "from (select {c} as c, lag({c}) over () as p from {r}) as one where c is distinct from p",
+    "distinct on": "select md5(count(c)::varchar || max(c::varchar)) as seen "
+    "from (select distinct on ({c} is null) {c} as c from {r}) as one",
+    "a sum of floats": "select md5(sum({n}::double / 3)::varchar) as seen from {r}",
+    "the type": "select max(typeof({c})) as seen from {r}",
+}
+"""Queries that see what SQL leaves open of a relation: how its rows lie, and the types of its columns."""
 
 VARS: Final = {"threshold": 5, "offset": 2}
 

@@ -20,7 +20,9 @@ from world import Edit, World, relation, with_inlined, without_inlined
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.artifacts.project import Contract
+from dbt_ripple.changes.order_seen import order_of
 from dbt_ripple.flow.functions import functions
+from dbt_ripple.graph.traversal import reach_all
 
 Refactor = Callable[[World, str], Edit | None]
 
@@ -448,6 +450,12 @@ def view_to_table(world: World, unique_id: str) -> Edit | None:
     node = world.project.nodes[unique_id]
     other = {"view": "table", "table": "view"}.get(node.materialized or "")
     if other is None or node.config.get("post-hook") or node.contract_enforced:
+        return None
+    # A table's rows may lie in another order than a view gives them: who sees that, sees the change.
+    project = world.project
+    inlined = lambda u: project.nodes[u].is_ephemeral  # noqa: E731
+    readers = reach_all([unique_id], project.children, through=inlined)
+    if any(order_of(project.nodes[u], project, project).ties for u in readers if u != unique_id):
         return None
     return Edit(config={unique_id: {"materialized": other}})
 

@@ -3,7 +3,7 @@
 `World.try_head` builds what an edit reaches, runs the tests that could see it, and puts base's
 tables back from a copy: some milliseconds an edit (a transaction would not do, as DuckDB ends it at
 the first error, and errors are what many edits are for). A relation that comes out with the same names, types
-and rows stops the ripple there, as nothing below it can tell the difference.
+and rows, which lie in the same order, stops the ripple there: nothing below it can tell the difference.
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ class Outcome:
     Attributes:
         head: the project as edited.
         relations: nodes whose relation differs from base's.
+        reordered: those whose relation has the same rows in another order.
         unbuilt: nodes that build on base and not on head, with the engine's words.
         tests: tests whose rows differ, or whose query now fails.
         failing: tests that return rows on head (among those run again).
@@ -100,6 +101,7 @@ class Outcome:
 
     head: Project
     relations: set[str] = field(default_factory=set)
+    reordered: set[str] = field(default_factory=set)
     unbuilt: dict[str, str] = field(default_factory=dict)
     tests: set[str] = field(default_factory=set)
     failing: set[str] = field(default_factory=set)
@@ -107,6 +109,11 @@ class Outcome:
     outdated: dict[str, set[str]] = field(default_factory=dict)
     columns: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     cut: list[Cut] = field(default_factory=list)
+
+    @property
+    def moved(self) -> set[str]:
+        """What a reader may see another of."""
+        return self.relations | self.reordered
 
 
 class World:
@@ -139,6 +146,7 @@ class World:
             if n.compiled_code and n.package_name == project.name
         ]
         self.base: dict[str, tuple[Any, ...]] = {}
+        self.order: dict[str, str] = {}
         for unique_id in self.relations:
             self.make_base(nodes[unique_id])
         self.rows = {t: self.result(nodes[t].compiled_code or "") for t in self.tests}
@@ -170,6 +178,7 @@ class World:
         self.run_hooks(node)
         self.engine.remember(node.unique_id, name)
         self.base[node.unique_id] = self.engine.signature(name)
+        self.order[node.unique_id] = self.engine.order(name)
 
     def run_hooks(self, node: Node) -> None:
         """What a model does to its own table once it is built."""
@@ -376,7 +385,7 @@ class World:
             if node.resource_type not in RELATIONS:
                 continue
             parents = [*self.stored_parents(head, unique_id), *self.inlines(head, unique_id)]
-            moved = [p for p in parents if p in outcome.relations]
+            moved = not outcome.moved.isdisjoint(parents)
             if any(p in outcome.unbuilt for p in parents):
                 outcome.unbuilt[unique_id] = BELOW
             elif node.is_ephemeral:
@@ -388,7 +397,7 @@ class World:
             parents = [*self.stored_parents(head, test), *self.inlines(head, test)]
             if any(p in outcome.unbuilt for p in parents):
                 outcome.blocked.add(test)
-            elif test in told or any(p in outcome.relations for p in parents):
+            elif test in told or not outcome.moved.isdisjoint(parents):
                 rows = self.result(head.nodes[test].compiled_code or "")
                 if rows:
                     outcome.failing.add(test)
@@ -454,6 +463,8 @@ class World:
             raise TooLong(f"{unique_id} has {signature[1][0]} rows")
         if self.base.get(unique_id) != signature:
             outcome.relations.add(unique_id)
+        elif self.order[unique_id] != self.engine.order(name):
+            outcome.reordered.add(unique_id)
 
     def put_back(self) -> None:
         """Make base's tables again as they were."""

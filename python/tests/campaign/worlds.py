@@ -84,6 +84,7 @@ def lab(work: Path, seed: int) -> tuple[World, Folder]:
     """A random project."""
     maker = Maker(seed)
     maker.make()
+    maker.order_readers()
     maker.write(work / "project")
     folder = Folder(work / "project", work, f"{CATALOG}.duckdb")
     maker.load(folder.duckdb)
