@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from enum import IntEnum
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
@@ -90,6 +91,15 @@ def other_each_time(sql: str, dialect: str, read: Collection[str] = ()) -> froze
         tree = parse_statement(sql, dialect)
     except UNREAD:
         return frozenset({EVERYTHING})
+    return _varying(tree, dialect, read)
+
+
+def varying_in(tree: Any, sql: str, dialect: str) -> frozenset[str]:
+    """As `other_each_time`, of a text that is parsed already, and of what reads nothing that varies."""
+    return _varying(tree, dialect, ()) if _may_be_other(sql, dialect) else frozenset()
+
+
+def _varying(tree: Any, dialect: str, read: Collection[str]) -> frozenset[str]:
     if not isinstance(tree, exp.Query):
         return frozenset({EVERYTHING})
     found = _pieces(_Query(tree, dialect, None), Cause.CHANCE)
@@ -158,9 +168,25 @@ def _shown_keys(query: _Query, node: Any) -> list[Any]:
 
 
 def _pieces(query: _Query, cause: Cause) -> list[Any]:
-    """The pieces of a query that are not repeatable by this very cause."""
-    nodes = _read(query.tree, unread_ctes(query.tree))
-    return [n for n in nodes if (why := query.of(n)) is not None and why.by is cause]
+    """The pieces of a query that are not repeatable by this very cause, without CTEs that nothing reads."""
+    nodes = query.tree.walk()
+    if cause is Cause.CHANCE:
+        nodes = (node for node in nodes if _may_be_of_chance(type(node)))
+    found = [n for n in nodes if (why := query.of(n)) is not None and why.by is cause]
+    unread = unread_ctes(query.tree) if found else ()
+    return [n for n in found if not unread or not any(id(a) in unread for a in _above(n))]
+
+
+@cache
+def _may_be_of_chance(kind: type) -> bool:
+    """Whether a kind of node may be another value each time."""
+    return issubclass(kind, (exp.Func, exp.Column, *_VOLATILE, *_UNKNOWN))
+
+
+def _above(node: Any) -> Iterator[Any]:
+    while node is not None:
+        yield node
+        node = node.parent
 
 
 def unread_ctes(tree: Any) -> set[int]:
@@ -293,6 +319,7 @@ def _may_be_other(sql: str, dialect: str) -> bool:
         return True
     return any(
         called not in _NO_CALL
+        and called not in _GENERATORS
         and (called in _OF_NOW or kind(called) not in ("scalar", "aggregate", "window"))
         for called in set(_CALL.findall(text))
     )
@@ -645,7 +672,7 @@ _BARE: Final = frozenset(
 )
 """Names that are no column where no table has them."""
 _NO_CALL: Final = frozenset(
-    "all and any as between by case cast coalesce distinct else exists extract filter from group having if in "
+    "all and any as between by case cast coalesce distinct else except exists extract filter from group having if in "
     "interval is join lateral like limit not nullif numeric decimal on or order over partition rows select some then "
     "try_cast union using values varchar char when where window with within".split()
 )

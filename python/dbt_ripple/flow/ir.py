@@ -351,7 +351,8 @@ class Lowered(msgspec.Struct, array_like=True, gc=False):
 
     ``expressions`` holds, where it was asked for, the SQL behind each output, by key. ``called``
     holds what a FROM clause calls: the names of table functions, each with ``(``, and the strings
-    they are given, which may name relations (``query_table('orders')``).
+    they are given, which may name relations (``query_table('orders')``). ``varying`` holds the
+    columns that may be other values each time it runs (`flow.determinism.other_each_time`).
     """
 
     rel: Rel | None
@@ -360,3 +361,4 @@ class Lowered(msgspec.Struct, array_like=True, gc=False):
     tables: list[str] = []
     expressions: dict[str, str] = {}
     called: list[str] = []
+    varying: list[str] = []

@@ -56,12 +56,12 @@ class Linked:
         relation: its outputs and its row set.
         missing: names it reads that do not exist or are ambiguous, in order (rule 5).
         unknown: why some of its columns cannot be known by position, or None.
-        called: what its FROM clauses call (see `flow.ir.Lowered`).
+        called: what its FROM clauses call, and which columns are ``varying`` (see `flow.ir.Lowered`).
         problems: why each missing name could not be taken; empty where the query was not linked
             just now.
     """
 
-    __slots__ = ("called", "missing", "problems", "relation", "unknown")
+    __slots__ = ("called", "missing", "problems", "relation", "unknown", "varying")
 
     def __init__(
         self,
@@ -70,12 +70,14 @@ class Linked:
         unknown: Reason | None,
         called: Sequence[str] = (),
         problems: dict[str, set[NameProblem]] | None = None,
+        varying: Sequence[str] = (),
     ) -> None:
         self.relation = relation
         self.missing = missing
         self.unknown = unknown
         self.called = called
         self.problems = problems or {}
+        self.varying = varying
 
 
 def link(
@@ -109,7 +111,14 @@ def link(
         linker.all_read = [table(key, key) for key in lowered.tables]
     assert lowered.rel is not None
     relation = linker.rel(lowered.rel, None)
-    return Linked(relation, list(linker.missing), linker.unknown, lowered.called, linker.missing)
+    return Linked(
+        relation,
+        list(linker.missing),
+        linker.unknown,
+        lowered.called,
+        linker.missing,
+        lowered.varying,
+    )
 
 
 class _Linker:

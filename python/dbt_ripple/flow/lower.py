@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.definitions import definitions
+from dbt_ripple.flow.determinism import varying_in
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.lowering.query import Lowering
 from dbt_ripple.flow.reading.dropped_tokens import holds
@@ -88,6 +89,7 @@ def _lower(
         tree = text.statement()
     tree = edited(tree)
     texts = definitions(tree, dialect) if expressions else {}
+    varying = sorted(varying_in(tree, sql, dialect))
     lowering = Lowering(dialect, masking, text.tokens)
     try:
         lowered = lowering.statement(tree, left_out)
@@ -110,6 +112,7 @@ def _lower(
                 lowering = Lowering(dialect, masking, text.tokens)
                 lowered = lowering.statement(edited(tree), [*left_out, *dropped.constants])
     lowered.expressions = texts
+    lowered.varying = varying
     return lowered
 
 

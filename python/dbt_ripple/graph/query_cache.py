@@ -105,6 +105,7 @@ class _CacheEntry(msgspec.Struct, array_like=True, gc=False):
     expressions: dict[str, str]
     traces: list[_CachedLink]
     called: list[str] = []
+    varying: list[str] = []
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -204,7 +205,9 @@ class QueryCache:
                 list(reads), seen, list(notes), msgspec.Raw(_encode(_packed(linked)))
             )
             others = entry.traces[: _TRACES - 1] if entry is not None else []
-            followed = _CacheEntry(None, lowered.expressions, [trace, *others], lowered.called)
+            followed = _CacheEntry(
+                None, lowered.expressions, [trace, *others], lowered.called, lowered.varying
+            )
             cache.put(key, _encode(followed))
         return lowered.expressions, linked
 
@@ -271,7 +274,7 @@ def _linked_before(entry: _CacheEntry, reader: TableResolver) -> Linked | None:
                 reader.table(*read)  # a relation that nobody declares is known by being read
             if all(reader.repeat(note) for note in trace.notes):
                 linked = _linked(_stored(trace.linked))
-                linked.called = entry.called
+                linked.called, linked.varying = entry.called, entry.varying
                 return linked
             return None
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -93,10 +93,14 @@ class ProjectContext:
     def _each_time(self) -> dict[str, frozenset[str]]:
         return {}
 
-    def other_each_time(self, unique_id: str) -> frozenset[str]:
+    def other_each_time(self, unique_id: str, own: Collection[str] | None = None) -> frozenset[str]:
         """The columns of a node's query that may be other values each time it runs (`flow.determinism`).
 
         Those of the views that it reads are made anew with it; what a table holds is not.
+
+        Args:
+            unique_id: of the node.
+            own: those that are so whatever it reads, where that is known.
         """
         known = self._each_time.get(unique_id)
         if known is not None:
@@ -114,7 +118,12 @@ class ProjectContext:
                 if self.project.nodes[p].materialized not in STORED
             )
         )
-        names = self._each_time[unique_id] = other_each_time(sql, self.dialect, read)
+        names = (
+            frozenset(own)
+            if own is not None and not read
+            else other_each_time(sql, self.dialect, read)
+        )
+        self._each_time[unique_id] = names
         return names
 
     @cached_property

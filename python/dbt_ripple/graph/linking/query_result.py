@@ -202,9 +202,9 @@ class QueryResult:
         called when all columns are there.
         """
         context, unique_id = self.linker.context, self.unique_id
+        varying = context.other_each_time(unique_id, self.query.varying)
         if self.node.materialized in STORED:
-            token = digest(b"given once", unique_id.encode())
-            self._mark(context.other_each_time(unique_id), token)
+            self._mark(varying, digest(b"given once", unique_id.encode()))
         self._mark(context.in_other_order.get(unique_id, frozenset()), b"in other order")
 
     def _mark(self, names: frozenset[str], token: bytes) -> None:
