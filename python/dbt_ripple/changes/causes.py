@@ -407,10 +407,12 @@ class Causes:
             yield self._cause("ref", f"ref('{ref.name}')", names, place or (self._file(now), None))
 
     def _functions(self, now: Node) -> Iterator[Cause]:
-        """What differs of the functions that it calls."""
-        for function in self.head.parents.get(now.unique_id, ()):
-            if self.head.nodes[function].resource_type == "function":
-                yield from (c for c in self.of(function) if c.kind != "compiled")
+        """What differs of the functions that it calls, by a reference or by a name written by hand."""
+        text = (now.compiled_code or "").lower()
+        for function in self.head.of_type("function"):
+            named = (function.alias or function.name).lower() in text
+            if named or function.unique_id in self.head.parents.get(now.unique_id, ()):
+                yield from (c for c in self.of(function.unique_id) if c.kind != "compiled")
 
     def _sources(self, then: Node, now: Node) -> Iterator[Cause]:
         """Where the sources are that it reads, or that are the relation which it builds."""
