@@ -39,6 +39,7 @@ from dbt_ripple.artifacts import (
     owner_name,
     referenced_columns,
 )
+from dbt_ripple.artifacts.project import DependsOn
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import defined as as_written
 from dbt_ripple.changes.removed_columns import vanished
@@ -578,7 +579,11 @@ class Ripple:
 
 
 def _changed_from_elsewhere(comparison: Comparison, origins: Collection[str]) -> set[str]:
-    """Those of the origins that nobody edited: a macro, a var or what dbt looks at changes them."""
+    """Those of the origins that nobody edited: a macro, a var, or what a reference means, changes them."""
+
+    def written(node: Node) -> Node:
+        return msgspec.structs.replace(as_written(node), depends_on=DependsOn())
+
     base, head = comparison.base, comparison.head
     return {
         unique_id
@@ -586,7 +591,7 @@ def _changed_from_elsewhere(comparison: Comparison, origins: Collection[str]) ->
         if (then := base.nodes.get(unique_id)) is not None
         and (now := head.nodes.get(unique_id)) is not None
         and now.resource_type not in ("source", "seed")
-        and as_written(then) == as_written(now)
+        and written(then) == written(now)
     }
 
 

@@ -536,9 +536,9 @@ ID_OR_TIME: Final = re.compile(
 
 
 _ASKED_WHILE_PARSING: Final = frozenset(
-    "context env_var flags graph model render target this var".split()
+    "context env_var flags graph model render target var".split()
 )
-"""What may give another date on another day for another reason than the day."""
+"""What may give another date on another day for another reason than the day (`this` is part of the text)."""
 
 
 def without_ids_and_times(text: str) -> str:
