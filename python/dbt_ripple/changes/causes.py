@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
@@ -668,13 +669,13 @@ class Causes:
 
     @cached_method
     def _folder_of(self, package: str) -> str:
-        """Where a package is; of one that is a folder of the project, that folder."""
+        """Where a package is; of one that is a folder of the repository, that folder: it may be around the project."""
         root = self.places.project_dir.resolve()
-        installed = root / "dbt_packages" / package
-        try:
-            return installed.resolve().relative_to(root).as_posix()
-        except ValueError:  # it is elsewhere
+        source = (root / "dbt_packages" / package).resolve()
+        top = next((p for p in (root, *root.parents) if (p / ".git").exists()), root)
+        if source.is_relative_to(root / "dbt_packages") or not source.is_relative_to(top):
             return f"dbt_packages/{package}"
+        return Path(os.path.relpath(source, root)).as_posix()
 
 
 def _of_dispatch(order: str | None) -> Any:
