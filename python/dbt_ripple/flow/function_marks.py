@@ -74,7 +74,8 @@ def mark_calls(
         meant: which functions a call means, by its name and what stands before that, both in lower case.
         mark: the mark of a call that means these functions, and whether a schema stands before it.
     """
-    if not any(name in sql.lower() for name in names):
+    text = sql.lower()
+    if not any(name in text for name in names):
         return MarkedText(sql, {}, frozenset(), frozenset())
     # Here, because it takes its time and a project without functions does without.
     from dbt_ripple.flow.reading.reader import UNREAD, tokenize, tokens_as_they_stand
