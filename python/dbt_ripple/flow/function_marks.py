@@ -2,7 +2,7 @@
 
 What a call gives does not stand in the query that has it. So the name of the schema before the function's is
 replaced by a mark: what the function is, and its fingerprint. All that is made of the call then differs
-where the function does, and nothing else.
+where the function does, wherever that is, and nothing else.
 """
 
 from __future__ import annotations
@@ -91,23 +91,23 @@ def mark_calls(
     shown: dict[str, str] = {}
     pieces: list[str] = []
     at = 0
-    for name, path, token, is_path in calls:
+    for name, path, first, last in calls:
         functions = meant(name, path) if path is not None else ()
         if not functions:
             elsewhere.add(name)
             continue
         called.update(functions)
-        marked = mark(functions, is_path)
-        end = token.end + 1 if is_path else token.start
-        shown.setdefault(marked, sql[token.start : end])
-        pieces += [sql[at : token.start], marked, "" if is_path else "."]
+        marked = mark(functions, bool(path))
+        end = last.end + 1 if path else first.start
+        shown.setdefault(marked, sql[first.start : end])
+        pieces += [sql[at : first.start], marked, "" if path else "."]
         at = end
     return MarkedText("".join((*pieces, sql[at:])), shown, frozenset(called), frozenset(elsewhere))
 
 
-_Call = tuple[str, list[str] | None, Any, bool]
-"""A name, what stands before it (None where that is no name), the token that a mark goes to, and whether it is
-to take that one's place; else it is put before it."""
+_Call = tuple[str, list[str] | None, Any, Any]
+"""A name, what stands before it (None where that is no name), and the first and last token of that; of nothing
+the name itself."""
 
 
 def _calls(tokens: list[Any], dialect: str, names: Collection[str]) -> tuple[list[_Call], set[str]]:
@@ -138,5 +138,5 @@ def _calls(tokens: list[Any], dialect: str, names: Collection[str]) -> tuple[lis
                 break
             path = [before.text.lower(), *(path or ())]
             first -= 2
-        calls.append((text, path, tokens[i - 2] if path else token, bool(path)))
+        calls.append((text, path, tokens[first], tokens[i - 2] if path else token))
     return calls, elsewhere

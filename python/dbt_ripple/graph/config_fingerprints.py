@@ -366,7 +366,8 @@ class ConfigFingerprints:
             key = argument.name.replace("_", "-")
             if key in ("pre-hook", "post-hook") and (called := self._rendering(argument)):
                 for _, sql in hooks_in({key: listed(node.config.get(key))[-argument.entries :]}):
-                    text = without_ids_and_times(normalised(sql))
+                    own = sql.replace(node.relation_name or "\0", "{{ this }}")  # rule 6
+                    text = without_ids_and_times(normalised(own))
                     hooks[sql] = f"{text}\n{argument.expression}\n{called}"
         return hooks
 

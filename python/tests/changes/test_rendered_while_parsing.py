@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hand_made import macro, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.governance.gate import gate
@@ -48,6 +49,23 @@ def test_an_id_of_a_run_is_no_edit(raw: str, purge: str) -> None:
     assert selected(base, head) == []
     assert select(base, head).models == []
     assert select(base, head).causes == []
+
+
+def test_nor_is_the_schema_of_another_target() -> None:
+    def side(run: str, schema: str) -> Project:
+        hook = HOOK.format(run).replace("s.stg", f"`{schema}`.`stg`")
+        made = world(hook, raw=CALLED, purge=OF_THIS)
+        stg = made.nodes["model.p.stg"]
+        made.nodes["model.p.stg"] = replace(stg, relation_name=f"`{schema}`.`stg`")
+        return made
+
+    assert selected(side(ID, "s"), side(OTHER, "s")) == []
+    test = side(OTHER, "ci").nodes["test.p.of_stg"]
+    there = side(OTHER, "ci")
+    there.nodes["test.p.of_stg"] = replace(
+        test, compiled_code="select * from ci.stg where id is null"
+    )
+    assert selected(side(ID, "s"), there) == []
 
 
 def test_nor_is_it_one_to_the_gate() -> None:

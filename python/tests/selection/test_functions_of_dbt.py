@@ -187,6 +187,26 @@ def test_a_function_of_another_schema_is_another_one() -> None:
     assert changed("select u.f(id) as n, s.f(amount) as a from s.orders") == EVERYTHING
 
 
+def in_ci(side: Project, *uncompiled: str) -> Project:
+    """The same in another schema, as another target has it."""
+    nodes = {}
+    for unique_id, each in side.nodes.items():
+        if each.resource_type in ("function", "model", "test"):
+            sql = (each.compiled_code or "").replace('"s"."f"', '"ci"."f"')
+            each = replace(each, compiled_code=None if unique_id in uncompiled else sql)
+        nodes[unique_id] = replace(each, schema="ci") if unique_id == F else each
+    return side.having(nodes=nodes)
+
+
+@pytest.mark.parametrize("uncompiled", [(), ("model.p.m",)])
+def test_in_the_schema_of_another_target_it_is_the_same_function(uncompiled: tuple[str]) -> None:
+    sql = 'select "s"."f"(id) as n, amount as a from s.orders'
+    base, head = sides(sql, raw="select {{ function('f') }}(id) as n, amount as a from s.orders")
+    assert compare(base, in_ci(base, *uncompiled)).changed == {}
+    change = compare(base, in_ci(head)).changed["model.p.m"]
+    assert (change.redefined, change.rows) == (["n"], False)
+
+
 def test_a_function_that_another_one_calls_is_part_of_it() -> None:
     caller = function(G, "s.f(x) * 2", F)
     assert changed("select s.g(id) as n, amount as a from s.orders", G, above=(caller,)) == {"n"}
