@@ -3,6 +3,7 @@
     python python/bench/ordinary_edits.py jaffle_shop=PATH jaffle-shop=PATH ...
         [--work DIR] [--write docs/gate-edits.md]
 
+What was said of each project stays in the work folder, so that the projects need not be judged at one time.
 PATH is a checkout of the project after `dbt deps` (see ``PROJECTS``; nothing of it is changed, and
 nothing of them is kept here). Each is copied and built by dbt on DuckDB: what base is compared with.
 Then every edit is made on a fresh copy, built, and judged by `dbt-ripple gate --with select` as it is
@@ -21,12 +22,13 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -1186,7 +1188,8 @@ _IGNORED: Final = ("target", "logs", ".git", "*.duckdb*", "packages.yml", "packa
 class Said:
     """What became of one edit."""
 
-    edit: Edit
+    what: str
+    breaking: bool
     decision: str
     why: str
     before: str = ""
@@ -1195,8 +1198,8 @@ class Said:
 
     def __post_init__(self) -> None:
         blocked = self.decision in ("BLOCKED", "dbt refuses")
-        if blocked != self.edit.breaking:
-            self.wrong = "a breaking edit passes" if self.edit.breaking else "an ordinary edit"
+        if blocked != self.breaking:
+            self.wrong = "a breaking edit passes" if self.breaking else "an ordinary edit"
         elif self.before and (self.before == "BLOCKED") != blocked:
             self.wrong = "impact and gate disagree"
 
@@ -1280,16 +1283,16 @@ class Project:
 
     def judge(self, edit: Edit) -> Said:
         """Ask `impact`, make the edit, ask the gate, and take the edit back."""
-        before = ""
+        before, named = "", (edit.what, edit.breaking)
         if edit.before:
             before = self.ask("impact", *edit.before.split())["decision"]
         self.make(edit)
         try:
             refused = self.compile()
             if refused is not None:
-                return Said(edit, "dbt refuses", _shortened(refused, 100), before)
+                return Said(*named, "dbt refuses", refused, before)
             gated = self.ask("gate", "--state", str(self.state), "--with", "select")
-            answer = Said(edit, gated["decision"], self.why(gated), before, _tests(gated))
+            answer = Said(*named, gated["decision"], self.why(gated), before, _tests(gated))
             answer.wrong = answer.wrong or self.missed(edit, gated["selection"])
             return answer
         finally:
@@ -1389,25 +1392,43 @@ def _another_value(row: str) -> str:
     return f"{row[:place]}{(int(row[place]) + 1) % 10}{row[place + 1 :]}"
 
 
-def table(name: str, answers: list[Said]) -> Iterator[str]:
+def table(answers: list[Said]) -> Iterator[str]:
     """What was said of one project's edits."""
-    yield f"## {name}"
-    yield ""
-    yield "| edit | impact, before | gate | why | tests |"
-    yield "| --- | --- | --- | --- | --- |"
-    for selection in answers:
-        mark = f" **({selection.wrong})**" if selection.wrong else ""
-        kind = " *(breaks)*" if selection.edit.breaking else ""
-        why = _shortened(selection.why, 160).replace("|", "\\|")
-        cells = (
-            f"{selection.edit.what}{kind}",
-            selection.before,
-            selection.decision + mark,
-            why,
-            selection.tests,
-        )
+    yield "| edit | gate | why | tests |"
+    yield "| --- | --- | --- | --- |"
+    for answer in answers:
+        mark = f" **({answer.wrong})**" if answer.wrong else ""
+        kind = " *(breaks)*" if answer.breaking else ""
+        why = _shortened(answer.why, 110).replace("|", "\\|")
+        cells = f"{answer.what}{kind}", answer.decision + mark, why, answer.tests
         yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
-    yield ""
+
+
+def summary(answers: dict[str, list[Said]]) -> Iterator[str]:
+    """How often each decision was made of the edits of each project, and how many tests these would run."""
+    yield "| project | ordinary edits | APPROVED | CAUTION | BLOCKED | edits that break | BLOCKED | dbt refuses | not found | tests to run | by `state:modified+` |"
+    yield f"| --- |{' ---: |' * 10}"
+    rows = [[name, *_counts(said)] for name, said in answers.items()]
+    total = [sum(column) for column in zip(*(row[1:] for row in rows), strict=True)]
+    for row in (*rows, ["all", *total]):
+        yield f"| {' | '.join(map(str, row))} |"
+
+
+def _counts(answers: list[Said]) -> list[int]:
+    ordinary, breaking = (
+        [answer.decision for answer in answers if answer.breaking is breaks]
+        for breaks in (False, True)
+    )
+    tests = [re.findall(r"\d+", answer.tests) for answer in answers if answer.tests]
+    return [
+        len(ordinary),
+        *(ordinary.count(decision) for decision in ("APPROVED", "CAUTION", "BLOCKED")),
+        len(breaking),
+        *(breaking.count(decision) for decision in ("BLOCKED", "dbt refuses")),
+        sum(decision in ("APPROVED", "CAUTION") for decision in breaking),
+        sum(int(numbers[0]) for numbers in tests),
+        sum(int(numbers[2]) for numbers in tests),
+    ]
 
 
 def _shortened(text: str, width: int) -> str:
@@ -1415,29 +1436,39 @@ def _shortened(text: str, width: int) -> str:
 
 
 _BEGIN: Final = "<!-- made by python/bench/ordinary_edits.py -->"
+_SHOWN: Final = "jaffle_shop_duckdb"
+"""The project of which the page shows every edit."""
 
 
 def main() -> int:
-    """Judge all edits of the projects that are given, and print or write the tables."""
+    """Judge all edits of the projects that are given, keep what was said, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("projects", nargs="+", metavar="NAME=PATH")
-    parser.add_argument("--work", type=Path)
+    parser.add_argument("projects", nargs="*", metavar="NAME=PATH")
+    parser.add_argument("--work", type=Path, default=Path("target/ordinary_edits"))
     parser.add_argument("--write", type=Path, help="the page whose tables are replaced")
     args = parser.parse_args()
-    lines: list[str] = []
-    wrong = 0
-    with tempfile.TemporaryDirectory() as temporary:
-        work = args.work or Path(temporary)
-        for name, _, path in (argument.partition("=") for argument in args.projects):
-            project = Project(name, Path(path), work)
-            answers = [project.judge(edit) for edit in PROJECTS[name]]
-            wrong += sum(bool(answer.wrong) for answer in answers)
-            lines += table(name, answers)
-            print("\n".join(table(name, answers)), flush=True)
+    args.work.mkdir(parents=True, exist_ok=True)
+    for name, _, path in (argument.partition("=") for argument in args.projects):
+        project = Project(name, Path(path), args.work)
+        said = [project.judge(edit) for edit in PROJECTS[name]]
+        (args.work / f"{name}.json").write_text(
+            json.dumps([asdict(each) for each in said], indent=1)
+        )
+        print("\n".join((f"## {name}", "", *table(said), "")), flush=True)
+    files = {name: args.work / f"{name}.json" for name in PROJECTS}
+    answers = {
+        name: [Said(**each) for each in json.loads(file.read_text())]
+        for name, file in files.items()
+        if file.exists()
+    }
     if args.write:
         before = args.write.read_text().partition(_BEGIN)[0]
-        args.write.write_text(before + _BEGIN + "\n\n" + "\n".join(lines).rstrip() + "\n")
-    print(f"{wrong} not as they should be", file=sys.stderr)
+        lines = [_BEGIN, "", *summary(answers)]
+        if _SHOWN in answers:
+            lines += ["", f"## Every edit of {_SHOWN}", "", *table(answers[_SHOWN])]
+        args.write.write_text(before + "\n".join(lines) + "\n")
+    wrong = [answer for said in answers.values() for answer in said if answer.wrong]
+    print(f"{len(wrong)} not as they should be", file=sys.stderr)
     return int(bool(wrong))
 
 

@@ -200,6 +200,7 @@ class Code(StrEnum):
         "run_otherwise",
         "code that dbt runs for it, and that its SQL does not show, changed",
     )
+    TARGET_SET_OTHERWISE = "target_set_otherwise", "{settings:3} of the target changed"
     OWN_QUERY_CHANGED = "own_query_changed", "its own query changed"
     NODE_NEW = "node_new", "{name} is new"
     ROWS_CHANGED = "rows_changed", "rows of {name} changed"

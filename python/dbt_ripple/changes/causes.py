@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
@@ -407,10 +408,12 @@ class Causes:
             yield self._cause("ref", f"ref('{ref.name}')", names, place or (self._file(now), None))
 
     def _functions(self, now: Node) -> Iterator[Cause]:
-        """What differs of the functions that it calls."""
-        for function in self.head.parents.get(now.unique_id, ()):
-            if self.head.nodes[function].resource_type == "function":
-                yield from (c for c in self.of(function) if c.kind != "compiled")
+        """What differs of the functions that it calls, by a reference or by a name written by hand."""
+        text = (now.compiled_code or "").lower()
+        for function in self.head.of_type("function"):
+            named = (function.alias or function.name).lower() in text
+            if named or function.unique_id in self.head.parents.get(now.unique_id, ()):
+                yield from (c for c in self.of(function.unique_id) if c.kind != "compiled")
 
     def _sources(self, then: Node, now: Node) -> Iterator[Cause]:
         """Where the sources are that it reads, or that are the relation which it builds."""
@@ -666,13 +669,13 @@ class Causes:
 
     @cached_method
     def _folder_of(self, package: str) -> str:
-        """Where a package is; of one that is a folder of the project, that folder."""
+        """Where a package is; of one that is a folder of the repository, that folder: it may be around the project."""
         root = self.places.project_dir.resolve()
-        installed = root / "dbt_packages" / package
-        try:
-            return installed.resolve().relative_to(root).as_posix()
-        except ValueError:  # it is elsewhere
+        source = (root / "dbt_packages" / package).resolve()
+        top = next((p for p in (root, *root.parents) if (p / ".git").exists()), root)
+        if source.is_relative_to(root / "dbt_packages") or not source.is_relative_to(top):
             return f"dbt_packages/{package}"
+        return Path(os.path.relpath(source, root)).as_posix()
 
 
 def _of_dispatch(order: str | None) -> Any:

@@ -476,10 +476,19 @@ def names_on_other_side(
     names: dict[str, str] = {}
     for unique_id in unique_ids:
         if unique_id in of.nodes and unique_id in to.nodes:
-            before, now = of.nodes[unique_id].relation_name, to.nodes[unique_id].relation_name
-            if before and now and names.setdefault(before, now) != now:
-                return AmbiguousName(before)
+            sides = _names_of(of.nodes[unique_id]), _names_of(to.nodes[unique_id])
+            for before, now in zip(*sides, strict=False):
+                if names.setdefault(before, now) != now:
+                    return AmbiguousName(before)
     return {before: now for before, now in names.items() if before != now}
+
+
+def _names_of(node: Node) -> list[str]:
+    """How dbt writes the name of a node; of a function it does not say whether it quotes it, and by what."""
+    if node.resource_type != "function":
+        return [node.relation_name] if node.relation_name else []
+    parts = [part for part in (node.database, node.schema, node.alias or node.name) if part]
+    return [".".join(f"{quote}{part}{quote}" for part in parts) for quote in ('"', "`", "")]
 
 
 def nodes_above(head: Project, unique_id: str) -> Iterator[str]:

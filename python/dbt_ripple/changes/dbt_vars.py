@@ -81,7 +81,9 @@ class FileSeen(NamedTuple):
 
     def holds(self, content: bytes) -> bool | None:
         """Whether the file has this content, as far as is known; None where its layout may differ."""
-        if self.digest and self.digest in (_sha256(content.strip()), _sha256(content)):
+        # Of the project file dbt has read lines without regard to how they end.
+        lines = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if self.digest in (_sha256(content.strip()), _sha256(content), _sha256(lines)):
             return True
         text = content.decode("utf-8", "replace").replace("\r\n", "\n")
         one_line = " ".join(text.split())

@@ -425,13 +425,18 @@ def _macro_order(project_dir: Path) -> str:
 def session_settings(
     base_dir: Path, project_dir: Path, options: DbtOptions
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What each side's profiles.yml says of the target's session, where it is in the repository."""
+    """What each side's profiles.yml says of the target's session, where it is in the repository.
+
+    Where base has none, as git does not know the one that is here, it is one for both.
+    """
     folder = options.profiles_dir
     top, base_top = _tops(project_dir, base_dir)
     if folder is None or not folder.resolve().is_relative_to(top):
         return {}, {}
     folders = base_top / folder.resolve().relative_to(top), folder
     files = [d / "profiles.yml" for d in folders]
+    if not files[0].exists():
+        return {}, {}
     before, now = (
         settings_in(file, profile_named_by(d), options)
         for file, d in zip(files, (base_dir, project_dir), strict=True)

@@ -39,6 +39,7 @@ from dbt_ripple.artifacts import (
     owner_name,
     referenced_columns,
 )
+from dbt_ripple.artifacts.project import DependsOn
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import defined as as_written
 from dbt_ripple.changes.removed_columns import vanished
@@ -82,6 +83,8 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
         owner: who is to be told; None where nobody is named. Where it is declared, JSON also has the
             owner_name, the owner_email, the owner_channel (Slack) and the domain.
         path: unique_ids from the changed node down to this one, both included.
+        itself: whether these are its own, because it changes though nobody edited it: a macro, a var or what a
+            reference means does; JSON has it where it is so.
         may_read: whether it is not known to read them, only that it may; JSON has it where it is so.
         expressions: of the nearest 20 assets, the columns that read the change; only those that are
             more than a column of another relation.
@@ -94,6 +97,7 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
     severity: Severity
     owner: str | None
     path: list[str]
+    itself: bool = False
     may_read: bool = False
     expressions: list[Expression] = []
     owner_name: str | None = None
@@ -113,7 +117,9 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.severity != "info"
 
     def verb(self) -> str:
-        """How it stands to its references: it reads them, or may."""
+        """How it stands to its references: it reads them, or may, or they are its own and change."""
+        if self.itself:
+            return "changes in"
         return "may read" if self.may_read else "reads"
 
 
@@ -254,6 +260,11 @@ class Ripple:
         self.links: dict[str, dict[str, None]] = {}
         self.severities: dict[str, tuple[Severity, int]] = {}
         self.known_to_read: set[str] = set()
+        self.unedited = (
+            _changed_from_elsewhere(comparison, origins)
+            if of_an_edit and reached is None
+            else set()
+        )
         self._begin()
         self._follow()
         if _may_go_round(comparison.head):
@@ -274,9 +285,8 @@ class Ripple:
                 self.starts.append(vertex)
                 if self.gone.get(vertex) or vertex in self.given_lost:
                     self.loss.add(vertex)
-        unedited = _changed_from_elsewhere(self.comparison, self.origins)
-        for vertex in began if self.of_an_edit and self.given is None else ():
-            if vertex[0] in unedited:
+        for vertex in began:
+            if vertex[0] in self.unedited:
                 self._note(vertex[0], "warning", [vertex])
 
     def _size(self) -> tuple[int, ...]:
@@ -510,13 +520,18 @@ class Ripple:
             if node is None:
                 continue
             read = [start for i, start in enumerate(self.starts) if bits >> i & 1]
+            itself = unique_id in self.unedited
+            if itself:
+                read = [start for start in read if start[0] == unique_id]
             columns = [start for start in read if start[1] != ROWS]
+            spelled = [self._spelled(start, single or itself) for start in columns or read]
             assets.append(
                 Affected(
                     unique_id=unique_id,
                     name=node.display_name,
                     asset_type=asset_type(node),
-                    affected_references=[self._spelled(start, single) for start in columns or read],
+                    affected_references=spelled,
+                    itself=itself,
                     severity=severity,
                     owner=owner(node, head),
                     owner_name=owner_name(node, head),
@@ -578,7 +593,11 @@ class Ripple:
 
 
 def _changed_from_elsewhere(comparison: Comparison, origins: Collection[str]) -> set[str]:
-    """Those of the origins that nobody edited: a macro, a var or what dbt looks at changes them."""
+    """Those of the origins that nobody edited: a macro, a var, or what a reference means, changes them."""
+
+    def written(node: Node) -> Node:
+        return msgspec.structs.replace(as_written(node), depends_on=DependsOn())
+
     base, head = comparison.base, comparison.head
     return {
         unique_id
@@ -586,7 +605,7 @@ def _changed_from_elsewhere(comparison: Comparison, origins: Collection[str]) ->
         if (then := base.nodes.get(unique_id)) is not None
         and (now := head.nodes.get(unique_id)) is not None
         and now.resource_type not in ("source", "seed")
-        and as_written(then) == as_written(now)
+        and written(then) == written(now)
     }
 
 

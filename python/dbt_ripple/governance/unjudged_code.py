@@ -17,6 +17,7 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.flow.builtin_names import MASKING_NAMES
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.linking.sources import DATASET_PREFIX
 from dbt_ripple.graph.macros import INTERNAL, NAMING
@@ -59,7 +60,8 @@ def unjudged_breaches(comparison: Comparison) -> Iterator[Breach]:
     """What is new, and not judged in full."""
     base, head = comparison.base, comparison.head
     own = {head.name, *head.local_packages}
-    before, after = _Actions(base, own), _Actions(head, own)
+    before = _Actions(base, own, comparison.base_context.config_fingerprints)
+    after = _Actions(head, own, comparison.head_context.config_fingerprints)
     edited = set()
     for unique_id, node in head.nodes.items():
         if node.resource_type not in _CODE or not is_own(node, head):
@@ -161,9 +163,13 @@ class _Actions:
     Args:
         project: one side.
         own: the packages of the repository; what others' macros do is not looked at.
+        config_fingerprints: of the project: they tell a hook from the id and the time of a run in it.
     """
 
-    def __init__(self, project: Project, own: Collection[str]) -> None:
+    def __init__(
+        self, project: Project, own: Collection[str], config_fingerprints: ConfigFingerprints
+    ) -> None:
+        self._text_of_hook = config_fingerprints.text_of_hook
         self._texts = {
             macro.name: macro.macro_sql
             for macro in project.macros.values()
@@ -173,9 +179,11 @@ class _Actions:
     def of_hooks(self, node: Node) -> set[str]:
         """The texts of its hooks, and of the macros these reach, that act."""
         hooks = _hooks(node)
+        texts = [(hook, self._text_of_hook(hook, node)) for hook in hooks]
+        texts += [(self._texts[n], self._texts[n]) for n in self._reached(hooks)]
         return {
-            " ".join(text.split())
-            for text in (*hooks, *map(self._texts.__getitem__, self._reached(hooks)))
+            " ".join(shown.split())
+            for text, shown in texts
             if _acts(written(text)) or any(map(_is_no_read, statements_run(text)))
         }
 

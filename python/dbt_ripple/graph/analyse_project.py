@@ -19,7 +19,7 @@ from dbt_ripple.graph.hypothetical import Supposed
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tests import judge_lineage
 from dbt_ripple.graph.linking.data_tests import link_data_test, may_discover
-from dbt_ripple.graph.linking.functions import function_fingerprint
+from dbt_ripple.graph.linking.functions import function_fingerprint, marked_calls
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.linking.unit_tests import link_unit_test
@@ -84,7 +84,7 @@ def _run(linker: Linker, read_seconds: float, every_test: bool) -> Analysis:
     project = linker.project
     wanted = ("model", "snapshot", "test") if every_test else ("model", "snapshot")
     linker.queries.prepare(
-        node.compiled_code
+        marked_calls(linker, node, node.compiled_code).sql
         for node in project.nodes.values()
         if node.resource_type in wanted and node.compiled_code and not node.is_python
     )

@@ -370,7 +370,8 @@ class ConfigFingerprints:
             key = argument.name.replace("_", "-")
             if key in ("pre-hook", "post-hook") and (called := self._rendering(argument)):
                 for _, sql in hooks_in({key: listed(node.config.get(key))[-argument.entries :]}):
-                    text = without_ids_and_times(normalised(sql))
+                    own = sql.replace(node.relation_name or "\0", "{{ this }}")  # rule 6
+                    text = without_ids_and_times(normalised(own))
                     hooks[sql] = f"{text}\n{argument.expression}\n{called}"
         return hooks
 
@@ -540,9 +541,9 @@ ID_OR_TIME: Final = re.compile(
 
 
 _ASKED_WHILE_PARSING: Final = frozenset(
-    "context env_var flags graph model render target this var".split()
+    "context env_var flags graph model render target var".split()
 )
-"""What may give another date on another day for another reason than the day."""
+"""What may give another date on another day for another reason than the day (`this` is part of the text)."""
 
 
 def without_ids_and_times(text: str) -> str:

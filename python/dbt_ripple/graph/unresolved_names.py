@@ -17,6 +17,7 @@ from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
+from dbt_ripple.graph.linking.functions import marked_calls
 from dbt_ripple.graph.relations import RELATIONS
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class OpaqueNames(NamedTuple):
 
 def opaque_names(linker: Linker, unique_id: str, node: Node, query: Linked) -> OpaqueNames:
     """The names of a query, as linked, that cannot be followed."""
-    sql, dialect = node.compiled_code or "", linker.dialect
+    sql, dialect = marked_calls(linker, node, node.compiled_code or "").sql, linker.dialect
 
     def table(key: str, name: str) -> Relation:
         return linker.table(unique_id, key, name)

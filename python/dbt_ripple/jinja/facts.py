@@ -387,14 +387,15 @@ class Argument(NamedTuple):
 def configured(text: str) -> tuple[Argument, ...]:
     """What the calls of ``config`` in a text are given: each argument by name, and each call as a whole.
 
-    Nothing of a text without a word by which one of them could depend on the target or the time.
+    Nothing of a text without a word by which one of them could depend on the target or the time. The macro that
+    gives a hook may.
 
     Example:
         >>> text = "{{ config(alias='a', schema=target.schema, predicates=[modules.datetime.date.today()]) }}"
         >>> [(a.name, a.by_target, a.by_clock) for a in configured(text)]
         [('alias', False, False), ('schema', True, False), ('predicates', False, True), ('', True, False)]
     """
-    may_depend = any(word in text for word in _OF_THE_TARGET | OF_THE_RUN)
+    may_depend = any(word in text for word in (*_OF_THE_TARGET, *OF_THE_RUN, "_hook"))
     tree = tree_of(text) if may_depend and "config" in text else None
     arguments: list[Argument] = []
     for call in tree.find_all(nodes.Call) if tree is not None else ():

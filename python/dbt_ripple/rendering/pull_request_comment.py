@@ -262,7 +262,10 @@ def _grouped(findings: Iterable[Finding]) -> Iterator[_Group]:
 def _rules(groups: Sequence[_Group], gate_answer: GateAnswer) -> Iterator[str]:
     def rows() -> Iterator[Sequence[str]]:
         for finding, columns in groups:
-            where, what = _name(finding, gate_answer), prose(_cut(finding.reason.message))
+            message = finding.reason.message
+            if finding.rule == "blast_radius":  # which these are stands under "Who is affected"
+                message = message.partition(" (")[0]
+            where, what = _name(finding, gate_answer), prose(_cut(message))
             if len(columns) > 1:
                 node = name_of(finding.unique_id or "", gate_answer.head, gate_answer.base)
                 where = f"{code(_cut(node, _NAME))}: {_some(columns)}"
@@ -340,14 +343,31 @@ def affected_table(affected: Sequence[Affected]) -> Iterator[str]:
             (
                 asset.severity,
                 f"{code(_cut(asset.full_name, _NAME))} ({asset.asset_type})",
-                f"may read {_some(asset.affected_references)}".rstrip()
-                if asset.may_read
-                else _some(asset.affected_references),
+                _references(asset),
                 prose(_cut(asset.owner or "", _NAME)),
             )
             for asset in affected
         ),
     )
+
+
+def _references(asset: Affected) -> str:
+    """What an asset reads of the change, or what of itself changes; of many columns of one node their number."""
+    by_node: dict[str, list[str]] = {}
+    for name in asset.affected_references:
+        by_node.setdefault(name.rpartition(".")[0], []).append(name)
+    texts = [
+        f"{code(_cut(node, _NAME))} ({count(len(names), 'column')})"
+        if node and len(names) > _ALL_NAMED
+        else _some(names)
+        for node, names in by_node.items()
+    ]
+    verb = {"reads": ""}.get(asset.verb(), f"{asset.verb()} ")
+    return f"{verb}{', '.join(texts)}".rstrip()
+
+
+_ALL_NAMED: Final = 3
+"""Columns of one node that are named where there are others' too."""
 
 
 # --- tests -----------------------------------------------------------------------------------------

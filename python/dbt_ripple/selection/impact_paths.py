@@ -52,7 +52,7 @@ class ImpactPaths:
         return reasons
 
     def by_target(self, impacted: dict[str, Reason | None]) -> Reason | None:
-        """The reason where SQL differs between the sides though its code does not."""
+        """The reason where SQL differs between the sides, and nothing that was written does."""
         comparison = self.comparison
         base, head = comparison.base.nodes, comparison.head.nodes
         began = {
@@ -68,6 +68,7 @@ class ImpactPaths:
             and unique_id not in comparison.modified
             and None not in (sql := (head[unique_id].compiled_code, base[unique_id].compiled_code))
             and sql[0] != sql[1]
+            and all(cause.kind == "compiled" for cause in comparison.causes.of(unique_id))
         ]
         if not names or (
             comparison.base.same_environment and comparison.base.variables is not None

@@ -299,10 +299,17 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
                 continue
             sides = (comparison.base_context, comparison.head_context)
             run = [side.config_fingerprints.of(side.project.nodes[unique_id]) for side in sides]
-            reasons[unique_id] = None if run[0] == run[1] else Code.RUN_OTHERWISE()
+            reasons[unique_id] = None if run[0] == run[1] else _run_otherwise(base, head)
         elif comparison.everything:
             reasons[unique_id] = comparison.everything[0]
     return reasons
+
+
+def _run_otherwise(base: Project, head: Project) -> Reason:
+    """The reason of what only runs otherwise: in a session that is set otherwise, or by other code."""
+    keys = sorted({*base.session, *head.session})
+    settings = [key for key in keys if base.session.get(key) != head.session.get(key)]
+    return Code.TARGET_SET_OTHERWISE(settings=settings) if settings else Code.RUN_OTHERWISE()
 
 
 def impacted_unit_tests(comparison: Comparison) -> Iterator[str]:

@@ -350,3 +350,36 @@ def test_a_file_is_read_anew_for_each_answer(
         monkeypatch.chdir(tmp_path / folder)
         (cause,) = Causes(compare(base, head), Path()).of("model.p.stg")
         assert cause.line == (2 if before else 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("", "../macros/plus.sql"),  # the package is around the project that tests it
+        ("shared", "../shared/macros/plus.sql"),
+        ("tests/util", "util/macros/plus.sql"),
+        ("../elsewhere", "dbt_packages/q/macros/plus.sql"),  # not of the repository
+        (None, "dbt_packages/q/macros/plus.sql"),
+    ],
+)
+def test_a_macro_of_a_package_in_the_repository_has_its_own_path(
+    source: str | None, told: str, tmp_path: Path
+) -> None:
+    repository = tmp_path / "repository"
+    project_dir = repository / "tests"
+    (repository / ".git").mkdir(parents=True)
+    (project_dir / "dbt_packages").mkdir(parents=True)
+    if source is not None:
+        (repository / source).mkdir(exist_ok=True)
+        (project_dir / "dbt_packages" / "q").symlink_to(repository / source)
+
+    def side(body: str) -> Project:
+        model = node(
+            "model.p.m", f"select 1 {body} as a", macros=["macro.q.plus"], raw="{{ q.plus() }}"
+        )
+        return project(
+            model, macros=[macro("macro.q.plus", f"{{% macro plus() %}}{body}{{% endmacro %}}")]
+        )
+
+    (cause,) = Causes(compare(side("+ 1"), side("+ 2")), project_dir).of("model.p.m")
+    assert (cause.kind, cause.name, cause.file) == ("macro", "q.plus", told)

@@ -25,6 +25,8 @@ SINCE_1_12 = checksum(" ".join(SQL.split()))
         (FileSeen(BEFORE_1_12), f"\n{SQL}\n", True),
         (FileSeen(BEFORE_1_12), "select 'c' as x", False),
         (FileSeen(checksum("select\n1")), "select\n1", True),
+        (FileSeen(checksum("name: p\n\n\nvars: {}\n")), "name: p\r\n\r\n\r\nvars: {}\r\n", True),
+        (FileSeen(checksum("name: p\n\n\nvars: {}\n")), "name: p\r\n\r\nvars: {}\r\n", False),
         (FileSeen(checksum("select 1")), "select\n1", None),  # as in YAML: the time has to tell
         (FileSeen(checksum("select 1"), ("select\n1",)), "select\n1\n", True),
         (FileSeen(checksum("select 1"), ("select\n1",)), "select\r\n1\n", True),

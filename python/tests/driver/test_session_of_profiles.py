@@ -62,6 +62,12 @@ def test_what_cannot_be_read_counts_where_it_is_another_text(tmp_path: Path) -> 
     assert before == after
 
 
+def test_a_profile_that_git_does_not_know_is_one_for_both(tmp_path: Path) -> None:
+    base, head, options = sides(tmp_path, PROFILES, PROFILES.replace("UTC", "CET"))
+    (base / "profiles.yml").unlink()
+    assert session_settings(base, head, options) == ({}, {})
+
+
 def test_a_profile_outside_of_the_repository_is_one_for_both(tmp_path: Path) -> None:
     base, head, _ = sides(tmp_path, PROFILES, PROFILES.replace("UTC", "CET"))
     tiny_project.write(tmp_path / "home", {"profiles.yml": PROFILES})

@@ -151,6 +151,26 @@ def test_a_new_latest_version_says_when_the_older_one_goes() -> None:
     assert rules(version(2, 2)) == ["column_removed"]
 
 
+def test_a_new_latest_version_reaches_who_refers_to_the_latest_one() -> None:
+    """Nobody edited that model: its reference means another version."""
+
+    def side(latest: int) -> Project:
+        versions = version(1, latest, deprecation_date="2027-01-01"), version(2, latest)
+        reader = node(
+            "model.p.reader",
+            f"select amount from s.dim_v{latest}",
+            f"model.p.dim.v{latest}",
+            raw="select amount from {{ ref('dim') }}",
+            meta={"owner": "o"},
+        )
+        return world(BASE, "select id, amount from s.stg", *versions, reader)
+
+    report = gate(side(1), side(2))
+    assert report.decision == "CAUTION"
+    assert reached(report) == {"reader": ("warning", ["*rows*"])}
+    assert gate(side(1), side(1)).decision == "APPROVED"
+
+
 def incremental_world(stg: str, **config: str) -> Project:
     return project(
         RAW,

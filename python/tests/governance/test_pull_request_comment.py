@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hand_made import check, node, project
+from hand_made import check, macro, node, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project
@@ -168,3 +168,37 @@ def test_a_relation_that_nobody_declared_is_no_node_and_can_be_read() -> None:
     text = comment_of(world(BASE), world("select id, amount, code from elsewhere.raw"))
     assert text.splitlines()[1].startswith("### ")
     assert "#### What changed" in text
+
+
+def test_of_an_edited_macro_it_says_what_calls_it_and_what_follows_each_once() -> None:
+    def side(body: str) -> Project:
+        columns = ", ".join(f"amount {body} as c{i}" for i in range(4))
+        called = [
+            node(
+                f"model.p.{name}",
+                f"select id, {columns} from s.raw",
+                RAW,
+                raw="select id, {{ cents('amount') }} from {{ source('s', 'raw') }}",
+                macros=["macro.p.cents"],
+            )
+            for name in ("one", "two")
+        ]
+        below = node(
+            "model.p.below",
+            "select a.*, b.c0 as d0 from s.one a join s.two b on a.c0 = b.c0 and a.id = b.id",
+            "model.p.one",
+            "model.p.two",
+        )
+        macros = [macro("macro.p.cents", f"{{% macro cents(c) %}}{body}{{% endmacro %}}")]
+        return project(node(RAW), *called, below, catalog={RAW: ["id", "amount"]}, macros=macros)
+
+    lines = comment_of(side("+ 1"), side("+ 2")).splitlines()
+    (edited,) = [line for line in lines if line.startswith("- macro")]
+    assert edited.startswith("- macro `cents` (`macros/cents.sql`) in `one`, `two`: ")
+    assert "| warn | `blast_radius` | the change | reaches 3 assets |" in lines
+    of_assets = [line for line in lines if line.startswith("| warning")]
+    assert of_assets == [
+        "| warning | `one` (dbt_model) | changes in `c0`, `c1`, `c2`, `c3` |  |",
+        "| warning | `two` (dbt_model) | changes in `c0`, `c1`, `c2`, `c3` |  |",
+        "| warning | `below` (dbt_model) | `one` (4 columns), `two.c0` |  |",
+    ]

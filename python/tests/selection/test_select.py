@@ -11,6 +11,7 @@ from hand_made import LISTED, RAW, check, generic, macro, names, node, orders, p
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Column, Node, Project
+from dbt_ripple.artifacts.project import Ref
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.rendering.json_values import plain
@@ -790,6 +791,41 @@ def test_sql_that_only_the_environment_makes_differ_is_reported_once() -> None:
         assert selection.tests == []
         assert [str(note.code) for note in selection.notes] == ["taken_from_base"]
     assert picked(shop(), shop(STG + " where id > 0")).notes == []
+
+
+def test_a_setting_of_the_target_is_the_reason_of_all_tests() -> None:
+    base, head = (
+        project(orders(), check("t", "select id from s.orders", RAW), catalog=LISTED).having(
+            session={"settings.integer_division": value}
+        )
+        for value in ("false", "true")
+    )
+    (test,) = picked(base, head).tests
+    assert test.reason.message == "settings.integer_division of the target changed"
+    assert picked(base, base).tests == []
+
+
+def test_sql_that_differs_for_a_known_cause_is_not_said_to_differ_by_the_target() -> None:
+    def side(latest: int) -> Project:
+        versions = [
+            replace(
+                node(f"model.p.dim.v{v}", f"select {v} as id", version=v, latest_version=latest),
+                name="dim",
+            )
+            for v in (1, 2)
+        ]
+        reader = node(
+            "model.p.reader",
+            f"select id from s.v{latest}",
+            f"model.p.dim.v{latest}",
+            raw="select id from {{ ref('dim') }}",
+            refs=[Ref(name="dim")],
+        )
+        return project(*versions, reader)
+
+    selection = picked(side(1), side(2))
+    assert selection.notes == []
+    assert [(c.kind, c.before, c.after) for c in selection.causes] == [("ref", "dim.v1", "dim.v2")]
 
 
 def test_generic_tests_are_compared_like_any_other() -> None:

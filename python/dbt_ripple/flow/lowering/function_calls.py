@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import BUILT_IN_SCHEMAS, VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.function_marks import kind_of_mark
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import DIRECT, EXISTS, TRANSFORMATION, Expr, LoweredExpr, Ref
@@ -227,6 +228,7 @@ class FunctionCalls(ColumnReferences, Conditionals):
             what = self.functions.kind(f"{schema}.{name}")
             if schema in BUILT_IN_SCHEMAS:
                 what = self.functions.kind(name)
+            what = kind_of_mark(path[-1].name) or what
         if what == "aggregate":
             return self.aggregate(node, kind)
         if what == "scalar":

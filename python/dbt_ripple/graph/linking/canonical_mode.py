@@ -17,6 +17,7 @@ from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.graph.linking.compared_side import ComparedSide
+from dbt_ripple.graph.linking.functions import marked_calls
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode, unequal_cycle
 from dbt_ripple.graph.relations import LinkedNode, unchanged_relation
@@ -74,7 +75,7 @@ class CanonicalMode(LinkingMode):
 
     def follow(self, linker: Linker, unique_id: str, node: Node) -> FollowedQuery | Reason:
         """A node's query, linked in canonical form where it has one."""
-        sql, dialect = node.compiled_code or "", linker.dialect
+        sql, dialect = marked_calls(linker, node, node.compiled_code or "").sql, linker.dialect
         table = functools.partial(linker.table, unique_id)
         lowered = linker.queries.lowered(sql)
         if lowered.rel is None:

@@ -31,6 +31,7 @@ from dbt_ripple.flow.row_constraints import (
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.compared_side import ComparedSide
+from dbt_ripple.graph.linking.functions import marked_calls
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode, unequal_cycle
 from dbt_ripple.graph.linking.node_parents import refers_to, relations_above
@@ -263,8 +264,9 @@ class FactMode(LinkingMode):
         for parent in relations_above(linker, unique_id):
             constraints.steps.update(self._steps.get(parent, {}))
         try:
-            constraints.spelled(node.compiled_code or "")
-            lowered = linker.queries.lowered(node.compiled_code or "")
+            sql = marked_calls(linker, node, node.compiled_code or "").sql
+            constraints.spelled(sql)
+            lowered = linker.queries.lowered(sql)
             if lowered.rel is None:
                 return lowered.reason or Code.NO_QUERY()
             linked = link(lowered, table, linker.dialect, constraints)

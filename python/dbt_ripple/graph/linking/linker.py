@@ -11,6 +11,7 @@ from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.function_marks import MarkedText
 from dbt_ripple.flow.identifiers import fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation
 from dbt_ripple.graph.hypothetical import (
@@ -94,6 +95,7 @@ class Linker:
         self.linked_nodes: dict[str, LinkedNode] = {}
         self.in_progress: dict[str, None] = {}
         self.functions: dict[str, bytes] = {}
+        self.marked: dict[str, tuple[str, MarkedText]] = {}
         self.views: dict[str, bytes | None] = {}
         self.above: dict[str, set[str]] = {}
         self.named_by: dict[str, set[str]] = {}

@@ -19,6 +19,7 @@ from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.linking.functions import marked_calls
 from dbt_ripple.graph.linking.table_resolver import NodeTableResolver
 from dbt_ripple.graph.masks import text_of
 from dbt_ripple.graph.relations import LinkedNode, unknown_relation
@@ -55,10 +56,14 @@ class LinkingMode:
     def follow(self, linker: Linker, unique_id: str, node: Node) -> FollowedQuery | Reason:
         """A node's compiled SQL, linked; or why it cannot be followed."""
         resolver = NodeTableResolver(linker, unique_id)
-        followed = linker.queries.follow(text_of(node, linker.context), resolver)
-        if not isinstance(followed, Reason) and followed[1].called:
-            linker.called[unique_id] = followed[1].called
-        return followed
+        marked = marked_calls(linker, node, text_of(node, linker.context))
+        followed = linker.queries.follow(marked.sql, resolver)
+        if isinstance(followed, Reason):
+            return followed
+        expressions, linked = followed
+        if linked.called:
+            linker.called[unique_id] = linked.called
+        return {key: marked.without_marks(sql) for key, sql in expressions.items()}, linked
 
     def in_cycle(self, linker: Linker, unique_id: str) -> Relation:
         """What a query sees of a node that is being linked: it is above itself."""

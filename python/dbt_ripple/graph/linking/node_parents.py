@@ -43,7 +43,9 @@ def named_by_hooks(linker: Linker, unique_id: str, node: Node) -> list[str]:
 
     Of one that is, a hook sees what an earlier run left, as a model does of itself (rule 6).
     """
-    unique_ids = linker.context.hooks.read_by_own(node) - {unique_id, *linker.in_progress}
+    named = linker.context.hooks.read_by_own(node) - {unique_id, *linker.in_progress}
+    nodes = linker.project.nodes
+    unique_ids = [u for u in named if u not in nodes or nodes[u].resource_type in RELATIONS]
     return not_below(linker.project, unique_id, unique_ids)
 
 

@@ -15,7 +15,7 @@ from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import CONDITIONAL
 from dbt_ripple.flow.relation import Deps, merge, unlisted_fp
 from dbt_ripple.graph.introspection import IntrospectedParts, WarehouseReads
-from dbt_ripple.graph.linking.functions import functions_called
+from dbt_ripple.graph.linking.functions import functions_besides_query
 from dbt_ripple.graph.linking.node_parents import (
     named_by_hooks,
     named_by_jinja,
@@ -87,7 +87,7 @@ def besides_query(linker: Linker, unique_id: str, node: Node, reads: WarehouseRe
             relation = linker.node(parent).relation
             asked = relation.get(fold(column, False, linker.dialect), column)
             parts += [relation.rows.fp, asked[0] if asked else relation.all_fp()]
-    parts += functions_called(linker, unique_id)
+    parts += functions_besides_query(linker, unique_id, node)
     return digest(*parts) if parts else b""
 
 

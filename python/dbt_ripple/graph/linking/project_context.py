@@ -50,6 +50,15 @@ class ProjectContext:
         return frozenset(node.unique_id for node in self.project.of_type("function"))
 
     @cached_property
+    def functions_by_name(self) -> dict[str, list[str]]:
+        """The same by the name that SQL calls them by, in lower case; two may have one in two schemas."""
+        by_name: dict[str, list[str]] = {}
+        for unique_id in sorted(self.functions):
+            node = self.project.nodes[unique_id]
+            by_name.setdefault((node.alias or node.name).lower(), []).append(unique_id)
+        return by_name
+
+    @cached_property
     def config_fingerprints(self) -> ConfigFingerprints:
         """Which config changes data (rule 7)."""
         return ConfigFingerprints(self.project, self.macros)
