@@ -137,7 +137,7 @@ class FactMode(LinkingMode):
         reads = linker.context.introspection.of(node)
         if (
             linker.context.config_fingerprints.of(node)
-            or besides_query(linker, unique_id, node, reads)
+            or besides_query(linker, unique_id, node, reads)[0]
             or unnamed_reads(linker, unique_id, node, reads)
         ):
             return None
@@ -324,7 +324,7 @@ class FactMode(LinkingMode):
             node.materialized not in HOLDS_ITS_QUERY
             or node.contract_enforced
             or context.config_fingerprints.of(node)
-            or besides_query(linker, unique_id, node, context.introspection.of(node))
+            or besides_query(linker, unique_id, node, context.introspection.of(node))[0]
             or (analysed.introspects and unique_id not in self.settled)
             or analysed.reason  # it reads, or is, what hooks write
         ):
