@@ -165,12 +165,24 @@ def _parsed(text: str) -> nodes.Template | None:
         tree = environment().parse(text)
     except (TemplateSyntaxError, RecursionError):
         return None
+    if most_levels(text) <= _DEEPEST:
+        return tree
     level: list[nodes.Node] = [tree]
     for _ in range(_DEEPEST):
         level = [child for node in level for child in node.iter_child_nodes()]
         if not level:
             return tree
     return None
+
+
+def most_levels(text: str) -> int:
+    """How many levels the tree of a text has at most: the tokens of its longest tag, and three for each block."""
+    blocks = longest = length = 0
+    for _, kind, _ in _tokens(text):
+        blocks += kind == "block_begin"
+        length = 0 if kind in _BEGINS else length + 1
+        longest = max(longest, length)
+    return longest + 3 * blocks + 5
 
 
 _parsed_expression: Final = lru_cache(maxsize=4096)(_parsed)

@@ -243,3 +243,49 @@ def test_what_is_not_known_to_run_is_not_linked_again_to_be_judged(
         searched.clear()
     assert statuses["select gone from s.t"] == ("broken", ["model.p.m"])
     assert statuses[asks_it] == ("opaque", [])
+
+
+def levels(text: str) -> int:
+    """How many levels a tree has."""
+    level: list[Any] = [of_text.environment().parse(text)]
+    many = 0
+    while level:
+        level, many = [child for one in level for child in one.iter_child_nodes()], many + 1
+    return many
+
+
+@pytest.mark.parametrize(
+    ("before", "of", "inner", "end", "after"),
+    [
+        ("{{", "(a==", "b", ")", "}}"),
+        ("{{", "{a:", "b", "}", "}}"),
+        ("{{", "f(k=", "b", ")", "}}"),
+        ("{{", "f(*", "b", ")", "}}"),
+        ("{{", "[", "b", "]", "}}"),
+        ("{{", "a[", "b", "]", "}}"),
+        ("{{", "not ", "b", "", "}}"),
+        ("{{", "-", "b", "", "}}"),
+        ("{{b", "|f", "", "", "}}"),
+        ("{{b", ".c", "", "", "}}"),
+        ("{{b", " is c", "", "", "}}"),
+        ("{{b", " if c else d", "", "", "}}"),
+        ("", "{% if a==b %}", "c", "{% endif %}", ""),
+        ("", "{% for a in b==c %}", "{{ d==e }}", "{% endfor %}", ""),
+        ("", "{% call f(k=b) %}", "{{ c==d }}", "{% endcall %}", ""),
+        ("", "{% set x %}", "{{ c }}", "{% endset %}", ""),
+    ],
+)
+@pytest.mark.parametrize("many", [1, 2, 9, 60])
+def test_a_tree_has_no_more_levels_than_are_counted(
+    before: str, of: str, inner: str, end: str, after: str, many: int
+) -> None:
+    text = f"{before}{of * many}{inner}{end * many}{after}"
+    if " is c" in text and many > 1:
+        text = f"{before}{'|f' * many}{of}{after}"
+    assert of_text.most_levels(text) >= levels(text)
+
+
+def test_hardly_any_text_has_to_be_walked_to_know_that_it_is_not_too_deep() -> None:
+    few = [text for text in (*OF_PEOPLE, *HIDDEN) if of_text.most_levels(text) <= of_text._DEEPEST]
+    assert len(few) > 0.9 * len([*OF_PEOPLE, *HIDDEN])
+    assert all(of_text.most_levels(text) >= levels(text) for text in few)
