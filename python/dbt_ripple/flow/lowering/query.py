@@ -248,7 +248,7 @@ class Lowering(FromClauses):
             )
         return ctes
 
-    def ephemeral(self, key: str, cte: exp.CTE) -> Table:
+    def ephemeral(self, key: str, cte: Any) -> Table:
         """An ephemeral model, whose own text is lowered where it stands: here it is only read."""
         for word in cte.this.find_all(exp.Identifier, exp.Literal):
             self.read[id(word)] = lowered[word.args["this"]]
