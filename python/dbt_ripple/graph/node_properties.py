@@ -15,9 +15,8 @@ from typing import Any, Final
 
 from dbt_ripple.artifacts import Column, Node
 from dbt_ripple.graph.normalized_code import type_text
-from dbt_ripple.jinja.facts import calls_any_macro, configured, facts_of
+from dbt_ripple.jinja.facts import configured, facts_of
 from dbt_ripple.jinja.reads import Reads
-from dbt_ripple.jinja.text import in_tags
 
 DESCRIBING: Final = frozenset(
     """
@@ -221,9 +220,9 @@ def _macros_it_names(node: Node) -> list[str]:
     dbt adds those to it that it calls itself to build or to test the node, so that there are more after
     ``dbt build`` than after ``dbt compile``.
     """
-    macros, tags = sorted(node.depends_on.macros), in_tags(node.raw_code)
-    if not any(m.rpartition(".")[2] in tags for m in macros) and not calls_any_macro(node.raw_code):
-        return [m for m in macros if m.rpartition(".")[2] in _CALLED_BY_DBT]
+    macros = sorted(node.depends_on.macros)
+    if not macros:
+        return []
     facts = facts_of(node.raw_code)
     if not facts.readable or facts.calls_any_macro:
         return macros
