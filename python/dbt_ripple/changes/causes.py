@@ -28,9 +28,8 @@ from dbt_ripple.graph.git_history import commits_of_lines, last_commit
 from dbt_ripple.graph.macros import INTERNAL, Macros
 from dbt_ripple.graph.node_properties import DESCRIBING, hooks_in, kind_of, of_name
 from dbt_ripple.graph.traversal import breadth_first_tree
-from dbt_ripple.jinja.facts import ANY, facts_of
+from dbt_ripple.jinja.facts import ANY, asks, asks_the_graph, facts_of
 from dbt_ripple.jinja.kept import cached_method
-from dbt_ripple.jinja.reads import asks_the_graph
 from dbt_ripple.jinja.text import normalised
 from dbt_ripple.secrets import setting_as_shown
 
@@ -598,7 +597,7 @@ class Causes:
     def _graph(self, now: Node) -> Iterator[Cause]:
         """What it reads of other nodes by ``graph``, and differs."""
         texts = [now.raw_code, *self._texts(self._reached(now, 1))]
-        for reads, types in map(asked_of_graph, filter(asks_the_graph, texts)):
+        for reads, types in map(asked_of_graph, (t for t in texts if asks(t, asks_the_graph))):
             for then, other in self._differing:
                 if types is not None and other.resource_type not in types:
                     continue

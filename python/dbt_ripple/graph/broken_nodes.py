@@ -112,8 +112,16 @@ class BrokenNodeFinder(LinkingMode):
     def of_own_text(self, unique_id: str) -> list[str]:
         """Those of them that stand in the node's own query."""
         node = self.project.nodes[unique_id]
+        if not self.text_is_what_runs(node):  # which needs no parent to be linked
+            return []
         runs = self.is_run_inlined(unique_id) if node.is_ephemeral else self.runs_its_query(node)
         return self.missing_in(unique_id)[0] if runs else []
+
+    def text_is_what_runs(self, node: Node) -> bool:
+        """Whether a node's compiled text is certainly what will run, in a dialect that is known."""
+        adapter = self.project.metadata.adapter_type
+        strange = adapter is not None and adapter not in DIALECTS  # read as Spark's, and not known
+        return not strange and not self.context.introspection.of(node)
 
     def runs_its_query(self, node: Node) -> bool:
         """Whether a node is built, or tested, by running its query as it stands."""
@@ -186,9 +194,7 @@ class BrokenNodeFinder(LinkingMode):
         linked = link(
             checked(lowered, self.linker.dialect, surely=True), table, self.linker.dialect
         )
-        adapter = self.project.metadata.adapter_type
-        strange = adapter is not None and adapter not in DIALECTS  # read as Spark's, and not known
-        if not follows or strange or self.context.introspection.of(node):
+        if not follows or not self.text_is_what_runs(node):
             return [], reads
         stored = reads_stored(self.project, unique_id)
         return [

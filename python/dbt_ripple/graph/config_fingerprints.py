@@ -40,11 +40,13 @@ from dbt_ripple.jinja.facts import (
     OF_THE_RUN,
     Argument,
     Facts,
+    asks_the_graph,
     calls_any_macro,
     configured,
     facts_of,
     looks_at_it,
     names_this,
+    names_this_or_model,
 )
 from dbt_ripple.jinja.facts import asks as asks_of
 from dbt_ripple.jinja.hook_runs import THIS
@@ -52,7 +54,6 @@ from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.reads import (
     NOTHING,
     Reads,
-    asks_the_graph,
     every_word_of,
     reads_of,
     reads_of_python,
@@ -227,14 +228,15 @@ class ConfigFingerprints:
         called = node.depends_on.macros
         if not (asks_of(own, looks_at_it) or self.macros.any_that(called, looks_at_it)):
             return False
-        facts = facts_of(own)
-        of_itself = names_this if node.resource_type == "test" else _names_this_or_model
-        if of_itself(facts) or self.macros.any_that(called, of_itself):
+        of_itself = names_this if node.resource_type == "test" else names_this_or_model
+        if asks_of(own, of_itself) or self.macros.any_that(called, of_itself):
             return True
         if node.resource_type == "test":
             return False
-        said = f"{_said(facts)}\n{self.macros.joined(called, _said)}"
-        return re.search(rf"\b{re.escape(node.alias or node.name)}\b", said) is not None
+        name = node.alias or node.name
+        texts = (text for text in (own, *self.macros.texts_of(called)) if name in text)
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        return any(word.search(_said(facts_of(text))) for text in texts)
 
     def reads_everywhere(
         self, node: Node, hooks: list[tuple[str, str]], unseen: list[str]
@@ -257,7 +259,7 @@ class ConfigFingerprints:
         Returns:
             What is read; and of which types of nodes, None where that may be any.
         """
-        asking = [piece for piece in pieces if asks_the_graph(piece)]
+        asking = [piece for piece in pieces if asks_of(piece, asks_the_graph)]
         reads = NOTHING
         for piece in asking:
             reads |= reads_of(piece, self.macros.internal)
@@ -505,10 +507,6 @@ class ConfigFingerprints:
             if isinstance(check, list):
                 for name in check:
                     yield "check_cols", FILTER, str(name)
-
-
-def _names_this_or_model(facts: Facts) -> bool:
-    return names_this(facts) or "model" in facts.words
 
 
 def _said(facts: Facts) -> str:

@@ -18,9 +18,9 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.statement_effects import MARK, Effects
 from dbt_ripple.graph.macros import OWN, Macros, dispatched
 from dbt_ripple.graph.traversal import reach_all
+from dbt_ripple.jinja.facts import asks, asks_the_graph
 from dbt_ripple.jinja.hook_runs import THIS, HookRun, HookRunner, Place, with_any_literal
 from dbt_ripple.jinja.kept import cached_method, kept_by
-from dbt_ripple.jinja.reads import asks_the_graph
 from dbt_ripple.jinja.text import without_branches
 
 _MAY_RUN: Final = re.compile(
@@ -137,12 +137,22 @@ class HookReader:
     def of(self, text: str, package: str, *, output: bool = True) -> HookEffects:
         """What a text of a package does; without ``output`` only what its Jinja runs."""
         shared = with_any_literal(text) if output else text
-        if shared != text:
+        if shared != text and not self._walks_over_nodes(shared):
             # Many nodes have one hook but for a string: what it does with any does for all of them.
             done = self._of(shared, package, output)
             if _is_known(done):
                 return done._replace(texts=(text, *done.texts[1:]))
         return self._of(text, package, output)
+
+    @cached_method
+    def _walks_over_nodes(self, text: str) -> bool:
+        """Whether a text, or a macro that it calls by name, walks over all nodes: then its strings count (`_is_known`)."""
+        macros = self.macros.macros
+        calls = {u: macro.depends_on.macros for u, macro in macros.items()}
+        called = self.macros.user & reach_all(self.macros.named_in(text), calls).keys()
+        return any(
+            asks(each, asks_the_graph) for each in (text, *(macros[u].macro_sql for u in called))
+        )
 
     def _of(self, text: str, package: str, output: bool) -> HookEffects:
         key = text, package, output
@@ -229,7 +239,7 @@ def _is_known(done: HookEffects) -> bool:
         done.because is None
         and not done.anything
         and not any(map(_is_any, done.writes | done.reads))
-        and not any(map(asks_the_graph, done.texts))
+        and not any(asks(text, asks_the_graph) for text in done.texts)
     )
 
 

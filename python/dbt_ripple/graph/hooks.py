@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
@@ -23,9 +24,10 @@ from dbt_ripple.graph.hook_reader import HookEffects, Target
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
-from dbt_ripple.graph.unnamed_reads import relations_named, words_of_names
+from dbt_ripple.graph.unnamed_reads import words_of_names
 from dbt_ripple.jinja.hook_runs import THIS, Place
 from dbt_ripple.jinja.reads import EVERYTHING
+from dbt_ripple.jinja.text import pieces
 
 
 class Hook(NamedTuple):
@@ -63,6 +65,8 @@ _WRITES: Final = re.compile(
     re.I,
 )
 """Words without which no text runs a statement of its own, or writes by it."""
+_RUNS_IT: Final = re.compile(rf"{_RUNS.pattern}|\b(?:drop|rename|truncate)_\w+")
+"""The same in its tags, with what macros that run one are called."""
 
 
 class Hooks:
@@ -126,7 +130,7 @@ class Hooks:
             named.update(u for target in targets for u in self.read(target, node.unique_id))
             if done.because is not None:
                 named.update(self.project.parents.get(node.unique_id, ()))
-                named |= relations_named(words_of_names(" ".join(done.texts)), self.names)
+                named |= self.names.named_by(words_of_names(" ".join(done.texts)))
         return named
 
     def called_in(self, sql: str) -> set[str]:
@@ -165,14 +169,10 @@ class Hooks:
 
     def _may_run(self, node: Node) -> bool:
         """Whether a node's Jinja may run a statement beside its query that writes."""
-        raw = node.raw_code
         if node.is_python:
             return False
-        return not self.macros_that_run.isdisjoint(node.depends_on.macros) or (
-            any(word in raw for word in _RUNNING)  # which is quick, and mostly there is none
-            and _RUNS.search(raw) is not None
-            and _WRITES.search(raw) is not None
-        )
+        called = node.depends_on.macros
+        return not self.macros_that_run.isdisjoint(called) or _may_write(node.raw_code)
 
     def hook(self, node: Node, sql: str, *, output: bool = True) -> Hook:
         """What one hook of a node does; without ``output`` what the node's Jinja runs."""
@@ -334,7 +334,31 @@ def macros_that_run(macros: Macros) -> set[str]:
     return {
         unique_id
         for unique_id, macro in texts
-        if not macro.name.startswith(("test_", "materialization_"))
-        and _RUNS.search(macro.macro_sql)
-        and _WRITES.search(macro.macro_sql)
+        if not macro.name.startswith(("test_", "materialization_")) and _may_write(macro.macro_sql)
     }
+
+
+def _may_write(text: str) -> bool:
+    """Whether the Jinja of a text may run a statement of its own that writes, by its words.
+
+    Neither ``if execute`` nor ``values.update(...)`` does, nor does a comment.
+    """
+    if (
+        not any(word in text for word in _RUNNING)  # which is quick, and mostly there is none
+        or not _RUNS.search(text)
+        or not _WRITES.search(text)
+    ):
+        return False
+    parts = pieces(text)
+    if parts is None:
+        return True
+    said = [
+        value
+        for part in parts
+        for (_, before), (kind, value) in pairwise((("", ""), *part.tokens))
+        if kind == "string"
+        or (kind == "name" and (value, before == ".") not in (("execute", False), ("update", True)))
+    ]
+    in_tags = " ".join(said)
+    data = (part.text for part in parts if part.kind == "data")
+    return _RUNS_IT.search(in_tags) is not None and any(map(_WRITES.search, (in_tags, *data)))

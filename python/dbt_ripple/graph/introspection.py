@@ -20,7 +20,7 @@ from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
 from dbt_ripple.graph.unnamed_reads import CATALOG, words_of_names
 from dbt_ripple.jinja.facts import Facts, facts_of, facts_without
 from dbt_ripple.jinja.kept import cached_method
-from dbt_ripple.jinja.text import without_tags
+from dbt_ripple.jinja.text import in_tags, without_tags
 
 
 class IntrospectedParts(IntEnum):
@@ -59,12 +59,12 @@ class NamesInJinja(NamedTuple):
     """What a node's Jinja says that may be the name of a relation which it queries.
 
     Attributes:
-        words: in its SQL and its strings (see `unnamed_reads.words_of_names`).
+        words: in its SQL and its strings (see `unnamed_reads.words_of_names`), those of each text apart.
         catalog: whether it reads the warehouse's own list of relations.
         columns: whether it reads there which columns they have.
     """
 
-    words: frozenset[str]
+    words: frozenset[frozenset[str]]
     catalog: bool
     columns: bool
 
@@ -137,7 +137,7 @@ class Introspection:
     @cached_method
     def _looks(self, raw: str, reached: tuple[str, ...]) -> WarehouseReads:
         # Nearly every text queries nothing, which is found out faster than it is parsed.
-        if not any(sign in raw for sign in _SIGNS):
+        if not _has_a_sign(raw):
             called = [u for u in reached if dispatched(u.rpartition(".")[2]) in raw]
             called += [u for u in reached if u.split(".")[1] not in INTERNAL or ".test_" in u]
             if not any(any(self.of_macro(unique_id)[:2]) for unique_id in called):
@@ -180,7 +180,7 @@ class Introspection:
     def _named(self, texts: tuple[str, ...]) -> NamesInJinja:
         in_texts = [_names_in(text) for text in texts]
         return NamesInJinja(
-            frozenset().union(*(names.words for names in in_texts)),
+            frozenset[frozenset[str]]().union(*(names.words for names in in_texts)),
             any(names.catalog for names in in_texts),
             any(names.columns for names in in_texts),
         )
@@ -201,10 +201,20 @@ class Introspection:
             if less is not None:
                 shown |= _Shown(less)
                 continue
-            shown |= _shown(self.macros.facts(current))
+            if _MAY_SHOW.search(
+                macro.macro_sql
+            ):  # hardly any does, and the others need not be parsed
+                shown |= _shown(self.macros.facts(current))
             stack += macro.depends_on.macros
             stack += self.macros.users_by_name.get(dispatched(macro.name), ())
         return shown
+
+
+def _has_a_sign(raw: str) -> bool:
+    if not any(sign in raw for sign in _SIGNS):
+        return False
+    tags = in_tags(raw)
+    return any(sign in tags for sign in _SIGNS)
 
 
 class _Shown(NamedTuple):
@@ -249,6 +259,8 @@ def _shown(facts: Facts) -> _Shown:
     )
 
 
+_MAY_SHOW: Final = re.compile("|".join(sorted({*_SIGNS, *_EVERYTHING, *_OF_A_RELATION, *_TYPES})))
+"""Letters of which some are in each text that `_shown` says anything of."""
 _SHOWS_NO_MORE: Final = _BENIGN | {"get_columns_in_relation", "get_relation"}
 
 
@@ -290,7 +302,7 @@ def _names_in(text: str) -> NamesInJinja:
     pieces = [without_tags(text, ","), *strings]
     in_catalog = [piece for piece in pieces if CATALOG.search(piece)]
     return NamesInJinja(
-        words_of_names(" , ".join(pieces)),
+        frozenset({words_of_names(" , ".join(pieces))}),
         bool(in_catalog) or any("list_relations" in word for word in facts.words),
         any(map(_LISTS_COLUMNS.search, in_catalog)),
     )

@@ -153,7 +153,7 @@ class Macros:
             return tuple(u for u in called if u not in self.known.beside)
         if macro.package_name != OWN and unique_id not in self.known.beside:
             by_name = calls_any_macro(macro.macro_sql) or (
-                any(package in macro.macro_sql for package in self.packages)
+                self._package_alone.search(macro.macro_sql) is not None
                 and self._takes_from_package(self.facts(unique_id))
             )
             called += (*self.user,) if by_name else ()
@@ -163,6 +163,12 @@ class Macros:
     def packages(self) -> frozenset[str]:
         """The names of packages, which are names in Jinja, too."""
         return frozenset(macro.package_name for macro in self.macros.values())
+
+    @cached_property
+    def _package_alone(self) -> re.Pattern[str]:
+        """The name of a package without the name of a macro of it behind: in each text that `_takes_from_package`."""
+        names = "|".join(map(re.escape, sorted(self.packages)))
+        return re.compile(rf"\b(?:{names})\b(?!\s*\.\s*(?!(?:items|values|get)\b)\w)")
 
     def _takes_from_package(self, facts: Facts) -> bool:
         """Whether it takes macros of a package by names that do not stand there, or all of them."""
@@ -190,15 +196,7 @@ class Macros:
 
     @cached_method
     def _any_of(self, texts: tuple[str, ...], what: Question) -> bool:
-        return any(what(facts_of(text)) for text in texts)
-
-    def joined(self, start: Iterable[str], what: Callable[[Facts], str]) -> str:
-        """What something makes of the facts of each of `texts_of`, one in each line."""
-        return self._joined(self.texts_of(start), what)
-
-    @cached_method
-    def _joined(self, texts: tuple[str, ...], what: Callable[[Facts], str]) -> str:
-        return "\n".join(what(facts_of(text)) for text in texts)
+        return any(asks(text, what) for text in texts)
 
     def fingerprint(self, start: Iterable[str]) -> bytes:
         """Of the texts of the user's macros among those and what they call; empty for none."""

@@ -220,8 +220,10 @@ def _macros_it_names(node: Node) -> list[str]:
     dbt adds those to it that it calls itself to build or to test the node, so that there are more after
     ``dbt build`` than after ``dbt compile``.
     """
-    facts = facts_of(node.raw_code)
     macros = sorted(node.depends_on.macros)
+    if not macros:
+        return []
+    facts = facts_of(node.raw_code)
     if not facts.readable or facts.calls_any_macro:
         return macros
     return [

@@ -144,6 +144,7 @@ class QueryCache:
         self.parse_seconds = 0.0
         self.again = False
         self._ready: dict[str, bytes] = {}
+        self._last: tuple[str, Lowered] | None = None
 
     def prepare(self, queries: Iterable[str]) -> None:
         """Lower at once, elsewhere, what will have to be lowered."""
@@ -220,7 +221,12 @@ class QueryCache:
         return self.cache.key(kind, self.dialect.encode(), written_out, masking, text)
 
     def lowered(self, sql: str) -> Lowered:
-        """A query, lowered."""
+        """A query, lowered; of one that is asked for twice in a row, the same."""
+        if self._last is None or self._last[0] != sql:
+            self._last = sql, self._made_ready(sql)
+        return self._last[1]
+
+    def _made_ready(self, sql: str) -> Lowered:
         start = time.perf_counter()
         try:
             packed = self._ready.get(sql) if self.again else self._ready.pop(sql, None)

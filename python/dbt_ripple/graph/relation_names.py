@@ -10,6 +10,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.identifiers import fold, fold_stored, keeps_case
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.graph.relations import RELATIONS
+from dbt_ripple.jinja.kept import cached_method
 
 _PLAIN: Final = re.compile(
     r"""(?: [\w$-]+ | `[\w$-]+` | "[\w$-]+" ) (?: \. (?: [\w$-]+ | `[\w$-]+` | "[\w$-]+" ) )*""",
@@ -132,6 +133,21 @@ class RelationNames:
             if node.resource_type in RELATIONS:
                 unique_ids.setdefault(node.name, []).append(unique_id)
         return unique_ids
+
+    @cached_method
+    def named_by(self, words: frozenset[str]) -> frozenset[str]:
+        """The relations that a text which is not followed may name: those of which a word is the name.
+
+        Args:
+            words: of the text (`graph.unnamed_reads.words_of_names`).
+        """
+        unique_ids: set[str] = set()
+        for word in words:
+            if "." not in word:
+                unique_ids |= self.by_identifier.get(word.lower(), set())
+            elif (unique_id := self.node_named(word)) is not None:
+                unique_ids.add(unique_id)
+        return frozenset(unique_ids)
 
     def node_named(self, name: str) -> str | None:
         """The relation of the project that a name with a schema means in SQL."""

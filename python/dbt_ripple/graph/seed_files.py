@@ -12,9 +12,9 @@ import hashlib
 import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -23,30 +23,70 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.graph.git_history import revisions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SeedFile:
-    """What a seed's file holds.
+    """What a seed's file holds; what most seeds are not asked for is computed when it is asked for.
 
     Attributes:
         header: the names of its columns.
-        values: a fingerprint of each column's values in order; empty where a row is longer or
-            shorter than the header.
         rows: how many rows follow the header.
-        text: the names, in lower case, of the columns that no loader takes for anything but text.
-        shapes: of each column what its type depends on where none is set: how its values are
-            written, and how long they are.
-        bag: a fingerprint of the rows in whatever order; empty where ``values`` is.
-        plain: whether every loader reads the same rows and values in it: what a loader that guesses quotes
-            and escapes from the whole file could take for one stands nowhere in it.
+        content: the file.
+        delimiter: what it is read by.
     """
 
     header: list[str]
-    values: list[bytes]
     rows: int
-    text: frozenset[str] = frozenset()
-    bag: bytes = b""
-    shapes: list[bytes] = field(default_factory=list)
-    plain: bool = True
+    content: bytes
+    delimiter: str | None
+
+    @cached_property
+    def values(self) -> list[bytes]:
+        """A fingerprint of each column's values in order; empty where a row is longer or shorter than the header."""
+        if not self._is_even:
+            return []
+        return [
+            digest(*(f"{len(value)}:{value}".encode() for value in column))
+            for column in self._columns
+        ] or [digest(b"no rows")] * len(self.header)
+
+    @cached_property
+    def text(self) -> frozenset[str]:
+        """The names, in lower case, of the columns that no loader takes for anything but text."""
+        texts = zip(self.header, self._columns, strict=False)
+        return frozenset(name.lower() for name, column in texts if any(map(_is_text, column)))
+
+    @cached_property
+    def shapes(self) -> list[bytes]:
+        """What each column's type depends on where none is set: how its values are written, and how long they are."""
+        return [digest(*(shape.encode() for shape in sorted(_shapes(c)))) for c in self._columns]
+
+    @cached_property
+    def bag(self) -> bytes:
+        """A fingerprint of the rows in whatever order; empty where `values` is."""
+        if not self._is_even:
+            return b""
+        return digest(*(repr(row).encode() for row in [self.header, *sorted(self._rows)]))
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether every loader reads the same rows and values in it.
+
+        What a loader that guesses quotes and escapes from the whole file could take for one stands nowhere in it.
+        """
+        return _is_plain(self.content, _rows(self.content, self.delimiter) or [])
+
+    @property
+    def _rows(self) -> list[list[str]]:
+        return (_rows(self.content, self.delimiter) or [])[1:]
+
+    @cached_property
+    def _is_even(self) -> bool:
+        return all(len(row) == len(self.header) for row in self._rows)
+
+    @cached_property
+    def _columns(self) -> list[tuple[str, ...]]:
+        """The values of each column; none where there are no rows, or `values` is empty."""
+        return list(zip(*self._rows, strict=True)) if self._is_even else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +146,14 @@ class SeedFiles:
         key = node.unique_id, repr((node.root_path, checksum(node), node.config.get("delimiter")))
         if key not in self._parsed:
             content = self.content(node)
-            self._parsed[key] = _parsed(content, node) if content is not None else None
+            delimiter = node.config.get("delimiter")
+            self._parsed[key] = _read(content, delimiter) if content is not None else None
         return self._parsed[key]
 
     def columns(self, node: Node) -> dict[str, SeedColumn]:
         """What the file of a seed proves of its columns, by name, without those of which it proves nothing."""
         content = self.content(node)
-        rows = _rows(content, node) if content is not None else None
+        rows = _rows(content, node.config.get("delimiter")) if content is not None else None
         if not rows or any(len(row) != len(rows[0]) for row in rows):
             return {}
         header = [name.strip() for name in rows[0]]
@@ -175,9 +216,8 @@ def _digests(content: bytes, kind: str, wanted: str) -> bool:
     return wanted in (hashlib.new(kind, c).hexdigest() for c in (stripped, content))
 
 
-def _rows(content: bytes, node: Node) -> list[list[str]] | None:
+def _rows(content: bytes, delimiter: str | None) -> list[list[str]] | None:
     """The header and the rows of a file; None where it cannot be read."""
-    delimiter = node.config.get("delimiter")
     try:
         text = io.StringIO(content.decode("utf-8-sig"), newline="")
         return [
@@ -189,32 +229,11 @@ def _rows(content: bytes, node: Node) -> list[list[str]] | None:
         return None
 
 
-def _parsed(content: bytes, node: Node) -> SeedFile | None:
-    rows = _rows(content, node)
+def _read(content: bytes, delimiter: str | None) -> SeedFile | None:
+    rows = _rows(content, delimiter)
     if not rows:
         return None
-    header = [name.strip() for name in rows[0]]
-    values: list[bytes] = []
-    bag = b""
-    if all(len(row) == len(header) for row in rows):
-        bag = digest(*(repr(row).encode() for row in [header, *sorted(rows[1:])]))
-        values = [
-            digest(*(f"{len(value)}:{value}".encode() for value in column))
-            for column in zip(*rows[1:], strict=True)
-        ] or [digest(b"no rows")] * len(header)
-    columns = list(zip(*rows[1:], strict=True)) if values else []
-    texts = zip(header, columns, strict=True) if columns else ()
-    text_only = frozenset(name.lower() for name, column in texts if any(map(_is_text, column)))
-    shapes = [digest(*(shape.encode() for shape in sorted(_shapes(c)))) for c in columns]
-    return SeedFile(
-        header=header,
-        values=values,
-        rows=len(rows) - 1,
-        text=text_only,
-        bag=bag,
-        shapes=shapes,
-        plain=_is_plain(content, rows),
-    )
+    return SeedFile([name.strip() for name in rows[0]], len(rows) - 1, content, delimiter)
 
 
 def _is_plain(content: bytes, rows: list[list[str]]) -> bool:

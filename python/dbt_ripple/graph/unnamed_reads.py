@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from jinja2 import nodes
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.graph.relation_names import RelationNames
-from dbt_ripple.jinja.text import branches, normalised, tree_of
+from dbt_ripple.jinja.text import branches, in_tags, normalised, tree_of
 
 CATALOG: Final = re.compile(
     r"""\b(?: information_schema | pg_catalog | account_usage | pg_class | pg_attribute | pg_tables
@@ -44,6 +44,7 @@ _LOOK_AT_IT: Final = frozenset(
     "get_columns_in_relation get_filtered_columns_in_relation get_column_values star".split()
 )
 """What is given a relation and does not read it in the query (rule 11 says what it shows)."""
+_LOOKS: Final = re.compile(rf"\b(?:{'|'.join(sorted(_LOOK_AT_IT))})\b")
 
 
 class UnnamedReads(NamedTuple):
@@ -79,18 +80,6 @@ def words_of_names(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(re.sub(r"[`\"\[\]]", "", text)))
 
 
-def relations_named(words: Iterable[str], names: RelationNames) -> set[str]:
-    """The relations that a text which is not followed may name: those of which a word is the name."""
-    unique_ids: set[str] = set()
-    for word in words:
-        if "." in word:
-            unique_id = names.node_named(word)
-            unique_ids |= {unique_id} if unique_id is not None else set()
-        else:
-            unique_ids |= names.by_identifier.get(word.lower(), set())
-    return unique_ids
-
-
 _BEFORE_A_BRACKET: Final = re.compile(r"""([\w"'`\].$]*)\s*\(""")
 _READS_NOTHING: Final = frozenset(
     "all and as between by case cast else exists from having in join not on or select then union when where".split()
@@ -120,7 +109,7 @@ def not_read(node: Node) -> set[str]:
     comment (``-- depends_on: {{ ref('orders') }}``) is there for dbt and shows nothing.
     """
     raw = node.raw_code
-    if "ref" not in raw and "source" not in raw:
+    if node.materialized != "incremental" and not _LOOKS.search(in_tags(raw)):
         return set()
     code = normalised(raw)
     hidden = "\n".join(branches(code)) if node.materialized == "incremental" else ""

@@ -5,6 +5,7 @@ The tree is walked once a text. What cannot be parsed is taken for anything (`Fa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple
 
@@ -12,7 +13,7 @@ import msgspec
 from jinja2 import meta, nodes
 
 from dbt_ripple.jinja.kept import kept
-from dbt_ripple.jinja.text import OF_OTHER_RUNS, names_in, tree_of
+from dbt_ripple.jinja.text import OF_OTHER_RUNS, in_tags, names_in, tree_of
 
 ANY: Final = "*"
 """Among names of vars, environment variables and macros: it may be any."""
@@ -108,14 +109,27 @@ class Facts(msgspec.Struct, frozen=True):
 _CALL_BY_NAME: Final = ("context", "adapter_macro", "dispatch", "render")
 
 
+_BY_A_LITERAL: Final = re.compile(r"""\bdispatch\s*\(\s*(['"])\w+\1\s*[,)]""")
+
+
 def calls_any_macro(text: str) -> bool:
     """Whether a text calls macros by names that do not stand in it; a text is only parsed where it may."""
-    return any(word in text for word in _CALL_BY_NAME) and facts_of(text).calls_any_macro
+    if not any(word in text for word in _CALL_BY_NAME):
+        return False
+    tags = _BY_A_LITERAL.sub("", in_tags(text))
+    return any(word in tags for word in _CALL_BY_NAME) and facts_of(text).calls_any_macro
 
 
 def asks(text: str, what: Callable[[Facts], bool]) -> bool:
     """What a question to its facts says of a text, which is only parsed where it may be true."""
-    return any(word in text for word in _MAY_ASK[what]) and what(facts_of(text))
+    words = _MAY_ASK.get(what)
+    if words is not None:
+        if not any(word in text for word in words):  # which is quick, and mostly so
+            return False
+        tags = in_tags(text)
+        if not any(word in tags for word in words):
+            return False
+    return what(facts_of(text))
 
 
 def looks_at_it(facts: Facts) -> bool:
@@ -143,11 +157,25 @@ def names_this(facts: Facts) -> bool:
     return not facts.readable or "this" in facts.words
 
 
+def names_this_or_model(facts: Facts) -> bool:
+    """The same, by what dbt calls the node itself, too."""
+    return names_this(facts) or "model" in facts.words
+
+
+def asks_the_graph(facts: Facts) -> bool:
+    """Whether a text looks at nodes by ``graph`` or ``results``, which hold all of them."""
+    return not facts.readable or not _ALL_NODES.isdisjoint(facts.words)
+
+
+_ALL_NODES: Final = frozenset({"graph", "results"})
 _MAY_ASK: Final[dict[Callable[[Facts], bool], Collection[str]]] = {
     Facts.asks_whether_it_exists: OF_OTHER_RUNS,
     Facts.asks_for_full_refresh: OF_OTHER_RUNS,
     looks_at_it: (*_LOOKS_AT_IT, "adapter"),
     Facts.asks_which_command: ("flags", "invocation_args_dict", "selected_resources"),
+    names_this: ("this",),
+    names_this_or_model: ("this", "model"),
+    asks_the_graph: _ALL_NODES,
 }
 """By question, words of which one stands in each text of which it is true."""
 

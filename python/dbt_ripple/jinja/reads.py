@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from dbt_ripple.jinja.facts import Use, facts_of
+from dbt_ripple.jinja.facts import Use, asks_the_graph, facts_of
 
 _WORD: Final = re.compile(r"\w+")
 _OWN: Final = frozenset({"config", "model"})
-_ALL_NODES: Final = frozenset({"graph", "results"})
 _ANYTHING: Final = frozenset({"context", "kwargs", "varargs"})
+_MAY_READ: Final = re.compile("config|model|graph|results|context|kwargs|varargs")
+"""Letters of which some are in each text that reads anything by other names than its parameters'."""
 _GETTERS: Final = frozenset({"get", "require"})
 _META_GETTERS: Final = frozenset({"meta_get", "meta_require"})
 _DUMPS: Final = frozenset({"dictsort", "items", "pprint", "tojson", "toyaml", "xmlattr"})
@@ -83,6 +84,8 @@ def reads_of(text: str, internal: Container[str], *, replaces_internal: bool = F
         >>> reads_of("{{ describe(model) }}", ()).everything
         True
     """
+    if not replaces_internal and not _MAY_READ.search(text):
+        return NOTHING
     facts = facts_of(text)
     if not facts.readable or not _ANYTHING.isdisjoint(facts.words):
         return EVERYTHING
@@ -94,7 +97,7 @@ def reads_of(text: str, internal: Container[str], *, replaces_internal: bool = F
         if reads.everything:
             return EVERYTHING
     # Of a text that walks over all nodes, every word may be what it asks them for.
-    return reads | every_word_of(text) if asks_the_graph(text) else reads
+    return reads | every_word_of(text) if asks_the_graph(facts) else reads
 
 
 def _read(use: Use, owners: frozenset[str], internal: Container[str]) -> Reads:
@@ -139,13 +142,6 @@ def _steps(path: tuple[str, ...]) -> tuple[list[str], bool]:
         else:
             return steps, True
     return steps, False
-
-
-@cache
-def asks_the_graph(text: str) -> bool:
-    """Whether a text looks at nodes by ``graph`` or ``results``, which hold all of them."""
-    facts = facts_of(text)
-    return not facts.readable or not _ALL_NODES.isdisjoint(facts.words)
 
 
 _NODES: Final = frozenset(

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from jinja2 import nodes, pass_context
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.ext import Extension
+from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
 from jinja2.sandbox import SandboxedEnvironment
 
@@ -83,13 +84,26 @@ class DbtEnvironment(SandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(
-            extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols", _Blocks], cache_size=0
+            extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols", _Blocks],
+            optimized=False,
+            cache_size=0,
         )
         self.filters |= dict.fromkeys(("as_text", "as_bool", "as_native", "as_number"), _itself)
         self.filters["is_list"] = lambda value: isinstance(value, list)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         return _DbtParser(self, source, name, filename).parse()
+
+    def _tokenize(
+        self, source: str, name: str | None, filename: str | None = None, state: str | None = None
+    ) -> TokenStream:
+        return TokenStream(self.lexer.wrap(_tokens(source), name, filename), name, filename)
+
+
+@lru_cache(maxsize=512)
+def _tokens(text: str) -> tuple[tuple[int, str, str], ...]:
+    """A text as Jinja's lexer divides it; most are asked for as pieces, as a tree, and to be run."""
+    return tuple(environment().lexer.tokeniter(text, None))
 
 
 def _itself(value: object, *_: object) -> object:
@@ -151,6 +165,8 @@ def _parsed(text: str) -> nodes.Template | None:
         tree = environment().parse(text)
     except (TemplateSyntaxError, RecursionError):
         return None
+    if most_levels(text) <= _DEEPEST:
+        return tree
     level: list[nodes.Node] = [tree]
     for _ in range(_DEEPEST):
         level = [child for node in level for child in node.iter_child_nodes()]
@@ -159,11 +175,39 @@ def _parsed(text: str) -> nodes.Template | None:
     return None
 
 
+def most_levels(text: str) -> int:
+    """How many levels the tree of a text has at most: the tokens of its longest tag, and three for each block."""
+    blocks = longest = length = 0
+    for _, kind, _ in _tokens(text):
+        blocks += kind == "block_begin"
+        length = 0 if kind in _BEGINS else length + 1
+        longest = max(longest, length)
+    return longest + 3 * blocks + 5
+
+
 _parsed_expression: Final = lru_cache(maxsize=4096)(_parsed)
 _EXPRESSION: Final = re.compile(r"""(\{\{-?(?:[^{}'"\\]|'[^'\\]*'|"[^"\\]*")*\}\})""")
 """A tag whose end is seen without Jinja's lexer: braces and backslashes are in no part of it, braces in strings."""
 _MORE: Final = re.compile(r"\{[%#]|\{\{\+|\r")
 """What a text has that is not SQL and expressions alone."""
+
+
+@lru_cache(maxsize=512)
+def in_tags(text: str) -> str:
+    r"""All that stands in the tags of a text, and a little more, without reading it: what words cannot be in a tag.
+
+    Example:
+        >>> in_tags("select a -- this {{ f('}}', b) }} from {% if c %} d")
+        " f('}}', b) \n if c "
+    """
+    parts = _OPENS.split(text)[1:]
+    # What closes a tag may stand in a string before: the last that does is no earlier.
+    return "\n".join(
+        part[: max(part.rfind("}}"), part.rfind("%}")) % (len(part) + 1)] for part in parts
+    )
+
+
+_OPENS: Final = re.compile(r"\{[{%]")
 
 
 def names_in(node: nodes.Node) -> list[nodes.Name]:
@@ -215,7 +259,7 @@ def pieces(text: str) -> tuple[Piece, ...] | None:
     inside: list[tuple[str, str]] | None = None
     kind = ""
     try:
-        for _, token, value in environment().lexer.tokeniter(text, None):
+        for _, token, value in _tokens(text):
             if token in _BEGINS:
                 kind, inside = _BEGINS[token], []
             elif token in _ENDS:

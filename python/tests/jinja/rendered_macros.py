@@ -24,8 +24,8 @@ from typing import Any, Final
 from dbt_common.clients.jinja import extract_toplevel_blocks, get_environment, get_template
 from jinja2 import meta
 
-from dbt_ripple.jinja.facts import ANY, facts_of
-from dbt_ripple.jinja.reads import asks_the_graph, reads_of
+from dbt_ripple.jinja.facts import ANY, asks, asks_the_graph, facts_of
+from dbt_ripple.jinja.reads import reads_of
 
 JINJAS_OWN: Final = frozenset(
     {"range", "dict", "lipsum", "cycler", "joiner", "namespace", "caller"}
@@ -187,7 +187,7 @@ def untold(text: str, seen: Seen) -> Iterator[str]:
                 yield f"asks flags.{flag}"
             case ("flags", "FULL_REFRESH", *_) if not facts.asks_for_full_refresh():
                 yield "asks flags.FULL_REFRESH"
-            case ("graph", *_) if not asks_the_graph(text):
+            case ("graph", *_) if not asks(text, asks_the_graph):
                 yield "reads the graph"
             case ("model", "config", name, *_) | ("model", name, *_) if not reads.everything:
                 if name not in read | {"config", "get", "()"}:

@@ -13,8 +13,8 @@ from rendered_macros import compare
 
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.macros import Macros
-from dbt_ripple.jinja.facts import NOTHING, Facts, facts_of
-from dbt_ripple.jinja.reads import asks_the_graph, reads_of
+from dbt_ripple.jinja.facts import NOTHING, Facts, asks, asks_the_graph, facts_of
+from dbt_ripple.jinja.reads import reads_of
 
 TEXTS: list[dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("texts.yml").read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ def told(text: str) -> dict[str, Any]:
         "reads": "everything"
         if reads.everything
         else sorted([*reads.names, *(f"{name}.{key}" for name, key in reads.parts)]),
-        "graph": asks_the_graph(text),
+        "graph": asks(text, asks_the_graph),
         "looks": looks.parts.name.lower(),
         "exist": looks.exist,
     }

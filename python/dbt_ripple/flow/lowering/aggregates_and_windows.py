@@ -251,6 +251,8 @@ class AggregatesAndWindows(FunctionCalls, LiteralsAndTypes):
         if isinstance(node, exp.Filter):
             return self.filtered(node, kind, self.window_function(node.this, kind))
         if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
+            for word in ("ignore" if isinstance(node, exp.IgnoreNulls) else "respect", "nulls"):
+                self.read[-len(self.read)] = word
             return merkle([type(node).__name__.encode(), self.window_function(node.this, kind)])
         if isinstance(node, _VALUE_WINDOW_TYPES):
             return self.generic(node, kind)

@@ -9,6 +9,7 @@ from sqlglot import TokenType, exp
 
 from dbt_ripple.flow import alias_resolution, pivot_statements
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import (
     EPHEMERAL_PREFIX,
     Cte,
@@ -227,7 +228,7 @@ class Lowering(FromClauses):
             if (materialized := cte.args.get("materialized")) is not None:
                 # Whether it runs once or for each reader: of what is volatile that is other values.
                 self.evaluated = b"once" if materialized else b"for each"
-            rel = Table(key, alias.name) if ephemeral else self.query(cte.this)
+            rel = self.ephemeral(key, cte) if ephemeral else self.query(cte.this)
             self.evaluated = evaluated
             if ephemeral:
                 self.tables[key] = None
@@ -246,6 +247,12 @@ class Lowering(FromClauses):
                 )
             )
         return ctes
+
+    def ephemeral(self, key: str, cte: Any) -> Table:
+        """An ephemeral model, whose own text is lowered where it stands: here it is only read."""
+        for word in cte.this.find_all(exp.Identifier, exp.Literal):
+            self.read[id(word)] = lowered[word.args["this"]]
+        return Table(key, cte.alias)
 
     def with_modifiers(self, node: Any, rel: Rel, reads: frozenset[str]) -> Rel:
         """Apply the ORDER BY, LIMIT and the like that stand after a set operation or a subquery."""

@@ -16,7 +16,6 @@ from dbt_ripple.graph.linking.node_parents import relations_above
 from dbt_ripple.graph.linking.opaque_nodes import link_opaque, unfollowed_text
 from dbt_ripple.graph.linking.other_dependencies import (
     besides_query,
-    looked_at,
     unnamed_fingerprint,
     unnamed_reads,
     whole_fingerprints,
@@ -78,16 +77,13 @@ def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> Li
     rows_fp = relation.rows.fp
     config = linker.context.config_fingerprints.of(node)
     warehouse_reads = linker.context.introspection.of(node)
-    besides = besides_query(linker, unique_id, node, warehouse_reads)
+    besides, introspects = besides_query(linker, unique_id, node, warehouse_reads)
     unnamed = unnamed_reads(linker, unique_id, node, warehouse_reads)
     if config or besides or unnamed:
         of_unnamed = unnamed_fingerprint(linker, unnamed)
         rows_fp = digest(b"aside", rows_fp, config, besides, of_unnamed)
     if unique_id in linker.context.in_other_order:
         rows_fp = digest(rows_fp, b"in other order")
-    introspects: list[str] = []
-    if besides:
-        introspects += looked_at(linker, unique_id, node, warehouse_reads)
     reason: Reason | None = None
     if unnamed:
         reads.update(dict.fromkeys(whole_relations(linker, unnamed.whole)))

@@ -139,7 +139,7 @@ class FactMode(LinkingMode):
         if (
             unique_id in linker.context.in_other_order
             or linker.context.config_fingerprints.of(node)
-            or besides_query(linker, unique_id, node, reads)
+            or besides_query(linker, unique_id, node, reads)[0]
             or unnamed_reads(linker, unique_id, node, reads)
         ):
             return None
@@ -327,7 +327,7 @@ class FactMode(LinkingMode):
             node.materialized not in HOLDS_ITS_QUERY
             or node.contract_enforced
             or context.config_fingerprints.of(node)
-            or besides_query(linker, unique_id, node, context.introspection.of(node))
+            or besides_query(linker, unique_id, node, context.introspection.of(node))[0]
             or (analysed.introspects and unique_id not in self.settled)
             or analysed.reason  # it reads, or is, what hooks write
         ):

@@ -9,7 +9,6 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.introspection import IntrospectedParts, WarehouseReads
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.traversal import reach
-from dbt_ripple.graph.unnamed_reads import relations_named
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.linking.linker import Linker
@@ -54,7 +53,7 @@ def named_by_jinja(linker: Linker, unique_id: str, node: Node, reads: WarehouseR
     if not reads.exist and reads.parts != IntrospectedParts.EVERYTHING:
         return []
     named = linker.context.introspection.named(node)
-    unique_ids = relations_named(named.words, linker.names)
+    unique_ids = set().union(*map(linker.names.named_by, named.words))
     unique_ids -= {unique_id, *linker.in_progress, *refers_to(linker, unique_id)}
     return not_below(linker.project, unique_id, unique_ids)
 

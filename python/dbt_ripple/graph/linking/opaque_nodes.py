@@ -28,7 +28,7 @@ from dbt_ripple.graph.relations import (
     columns_of_node,
     rows_of_node,
 )
-from dbt_ripple.graph.unnamed_reads import CATALOG, relations_named, words_of_names
+from dbt_ripple.graph.unnamed_reads import CATALOG, words_of_names
 from dbt_ripple.graph.unresolved_names import STORED
 from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Reason
@@ -53,7 +53,7 @@ Snowflake calls a column what its expression looks like, and ``5--3`` is 8 in My
 
 def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> LinkedNode:
     """A node that cannot be analysed, for this reason."""
-    named = relations_named(words_of_names(_text_that_names(node)), linker.names)
+    named = {*linker.names.named_by(words_of_names(_text_that_names(node)))}
     above = dict.fromkeys(relations_above(linker, unique_id))
     named -= {unique_id, *above, *linker.in_progress}
     above |= dict.fromkeys(not_below(linker.project, unique_id, named))

@@ -39,10 +39,16 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.linking.linker import Linker
 
 
-def besides_query(linker: Linker, unique_id: str, node: Node, reads: WarehouseReads) -> bytes:
-    """A fingerprint of what Jinja, hooks and functions add to a node's query; empty for nothing."""
+def besides_query(
+    linker: Linker, unique_id: str, node: Node, reads: WarehouseReads
+) -> tuple[bytes, list[str]]:
+    """What Jinja, hooks and functions add to a node's query.
+
+    Returns:
+        A fingerprint of it, empty for nothing; and the relations that may be part of it, none for nothing.
+    """
     if unique_id in linker.mode.settled:
-        return b""
+        return b"", []
     context, nodes = linker.context, linker.project.nodes
     parts: list[bytes] = []
     if unique_id in linker.project.blind:
@@ -69,10 +75,12 @@ def besides_query(linker: Linker, unique_id: str, node: Node, reads: WarehouseRe
     if reads.exist and introspected != IntrospectedParts.EVERYTHING:
         for parent in sorted(relations_above(linker, unique_id)):
             parts += [parent.encode(), repr(kind_of_relation(nodes[parent])).encode()]
-    for other in named_by_hooks(linker, unique_id, node):
+    by_hooks = named_by_hooks(linker, unique_id, node)
+    for other in by_hooks:
         relation = linker.node(other).relation
         parts += [other.encode(), relation.all_fp(), relation.rows.fp]
-    for other in named_by_jinja(linker, unique_id, node, reads):
+    by_jinja = named_by_jinja(linker, unique_id, node, reads)
+    for other in by_jinja:
         parts += [other.encode(), repr(kind_of_relation(nodes[other])).encode()]
         if reads.parts == IntrospectedParts.EVERYTHING:
             relation = linker.node(other).relation
@@ -88,16 +96,9 @@ def besides_query(linker: Linker, unique_id: str, node: Node, reads: WarehouseRe
             asked = relation.get(fold(column, False, linker.dialect), column)
             parts += [relation.rows.fp, asked[0] if asked else relation.all_fp()]
     parts += functions_besides_query(linker, unique_id, node)
-    return digest(*parts) if parts else b""
-
-
-def looked_at(linker: Linker, unique_id: str, node: Node, reads: WarehouseReads) -> list[str]:
-    """The relations that may be part of what `besides_query` tells."""
-    return [
-        *relations_above(linker, unique_id),
-        *named_by_hooks(linker, unique_id, node),
-        *named_by_jinja(linker, unique_id, node, reads),
-    ]
+    if not parts:
+        return b"", []
+    return digest(*parts), [*relations_above(linker, unique_id), *by_hooks, *by_jinja]
 
 
 def unnamed_reads(

@@ -17,7 +17,6 @@ from dbt_ripple.graph.linking.node_parents import relations_above
 from dbt_ripple.graph.linking.opaque_nodes import unfollowed_text
 from dbt_ripple.graph.linking.other_dependencies import (
     besides_query,
-    looked_at,
     unnamed_fingerprint,
     unnamed_reads,
     whole_fingerprints,
@@ -181,13 +180,13 @@ class QueryResult:
         """Add what the query does not name (`linking.other_dependencies`). To be called after `add_config`."""
         linker, unique_id, node = self.linker, self.unique_id, self.node
         reads = linker.context.introspection.of(node)
-        besides = self.introspection_fingerprint = besides_query(linker, unique_id, node, reads)
+        besides, looked_at = besides_query(linker, unique_id, node, reads)
+        self.introspection_fingerprint = besides
+        self.introspects += looked_at
         unnamed = unnamed_reads(linker, unique_id, node, reads)
         if self.config or besides or unnamed:
             of_unnamed = unnamed_fingerprint(linker, unnamed)
             self.wrapped = digest(b"aside", self.wrapped, self.config, besides, of_unnamed)
-        if besides:
-            self.introspects += looked_at(linker, unique_id, node, reads)
         if unnamed:
             self.rows = union(self.rows, whole_relations(linker, unnamed.whole))
             self.introspects += unnamed.whole

@@ -42,7 +42,7 @@ def link_seed(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
         quoted = node.config.get("quote_columns")
         quoted = linker.dialect not in _NOT_QUOTED if quoted is None else bool(quoted)
         keys = [fold(name, quoted, linker.dialect) for name in names]
-    by_content = file is not None and file.values and unique_id in seeds.by_content
+    by_content = file is not None and unique_id in seeds.by_content and bool(file.values)
     if hooks_of(node):  # which may make one column out of another
         by_content = False
     # What was read by its delimiter tells what was read, whatever it was.
