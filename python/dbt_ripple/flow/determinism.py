@@ -63,6 +63,7 @@ EVERYTHING: Final = "*"
 
 _WORD: Final = re.compile(r"\w+")
 _CALL: Final = re.compile(r"(\w+)\s*\(")
+_OF_A_SCHEMA: Final = re.compile(r"\.\s*[\"`\[]?\w+[\"`\]]?\s*\(")
 
 
 def other_each_time(sql: str, dialect: str, read: Collection[str] = ()) -> frozenset[str]:
@@ -315,7 +316,7 @@ def _may_be_other(sql: str, dialect: str) -> bool:
     """Whether a text has a word that `other_each_time` has to look at."""
     kind = functions(dialect).kind
     text = sql.lower()
-    if not _OTHER_WORDS.isdisjoint(_WORD.findall(text)):
+    if not _OTHER_WORDS.isdisjoint(_WORD.findall(text)) or _OF_A_SCHEMA.search(text):
         return True
     return any(
         called not in _NO_CALL
@@ -484,6 +485,10 @@ class _Query:
         return Nondeterminism(f"{clause} of values that may be equal and not the same", Cause.TIES)
 
     def function(self, node: Any) -> Nondeterminism | None:
+        if isinstance(node.parent, exp.Dot) and node.arg_key == "expression":
+            schema = written(node.parent.this, self.dialect).lower()
+            if schema not in _OF_THE_ENGINE:
+                return Nondeterminism(f"a function of {schema} may be anything", Cause.CHANCE)
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
             name = node.name.lower()
             kind = self.functions.kind(name)
@@ -650,6 +655,9 @@ _COLLATES_UNSEEN: Final = frozenset(
 )
 """Dialects in which texts that are not the same may be equal by a collation that no type of a column shows."""
 
+
+_OF_THE_ENGINE: Final = frozenset({"aead", "hll_count", "keys", "net", "pg_catalog", "safe"})
+"""What stands before a function of an engine's own; before another one it is a schema, or a value."""
 
 _SESSION: Final = frozenset(
     """
