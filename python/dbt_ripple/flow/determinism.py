@@ -19,6 +19,7 @@ from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.reading.dialects import written
 from dbt_ripple.flow.reading.reader import UNREAD, Text, data_type, parse_statement, table_named
+from dbt_ripple.flow.reading.token_kinds import called
 
 
 class Cause(IntEnum):
@@ -62,8 +63,6 @@ EVERYTHING: Final = "*"
 """In place of the names of columns: all of them, and which rows there are."""
 
 _WORD: Final = re.compile(r"\w+")
-_CALL: Final = re.compile(r"(\w+)\s*\(")
-_OF_A_SCHEMA: Final = re.compile(r"\.\s*[\"`\[]?\w+[\"`\]]?\s*\(")
 
 
 def other_each_time(sql: str, dialect: str, read: Collection[str] = ()) -> frozenset[str]:
@@ -86,18 +85,19 @@ def other_each_time(sql: str, dialect: str, read: Collection[str] = ()) -> froze
         >>> other_each_time("with x as (select now() as b from t) select a from x where b > a", "duckdb")
         frozenset({'*'})
     """
-    if not read and not _may_be_other(sql, dialect):
-        return frozenset()
     try:
-        tree = parse_statement(sql, dialect)
+        text = Text(sql, dialect)
+        if not read and not _may_be_other(text):
+            return frozenset()
+        tree = text.statement()
     except UNREAD:
         return frozenset({EVERYTHING})
     return _varying(tree, dialect, read)
 
 
-def varying_in(tree: Any, sql: str, dialect: str) -> frozenset[str]:
+def varying_in(tree: Any, text: Text) -> frozenset[str]:
     """As `other_each_time`, of a text that is parsed already, and of what reads nothing that varies."""
-    return _varying(tree, dialect, ()) if _may_be_other(sql, dialect) else frozenset()
+    return _varying(tree, text.dialect, ()) if _may_be_other(text) else frozenset()
 
 
 def _varying(tree: Any, dialect: str, read: Collection[str]) -> frozenset[str]:
@@ -199,14 +199,16 @@ def unread_ctes(tree: Any) -> set[int]:
         >>> [cte.alias for cte in tree.ctes if id(cte) in unread_ctes(tree)]
         ['a', 'b']
     """
-    unread: set[int] = set()
     ctes = list(tree.find_all(exp.CTE))
+    tables = tree.find_all(exp.Table)
+    unread: set[int] = set()
     while True:
-        read = {n.name.lower() for n in _read(tree, unread) if isinstance(n, exp.Table)}
+        read = {table.name.lower() for table in tables}
         found = {id(cte) for cte in ctes if cte.alias.lower() not in read}
         if found <= unread:
             return unread
         unread |= found
+        tables = (node for node in _read(tree, unread) if isinstance(node, exp.Table))
 
 
 def _read(tree: Any, unread: Container[int]) -> Iterator[Any]:
@@ -229,7 +231,7 @@ def made_of(
     """
     if not found and not read:
         return frozenset()
-    if EVERYTHING in read or any(map(_is_by_place, tree.walk())):
+    if EVERYTHING in read or any(map(_is_by_place, tree.find_all(*_NAMED_BY_PLACE))):
         return frozenset({EVERYTHING})
     names = set(read)
     looked: set[str] = set()
@@ -312,17 +314,19 @@ def _is_inside(select: Any) -> bool:
     return above is not None and not isinstance(above, exp.CTE | exp.From | exp.Join)
 
 
-def _may_be_other(sql: str, dialect: str) -> bool:
+def _may_be_other(text: Text) -> bool:
     """Whether a text has a word that `other_each_time` has to look at."""
-    kind = functions(dialect).kind
-    text = sql.lower()
-    if not _OTHER_WORDS.isdisjoint(_WORD.findall(text)) or _OF_A_SCHEMA.search(text):
+    kind = functions(text.dialect).kind
+    sql = text.sql.lower()
+    # Most texts hold none, and are not divided into words.
+    if any(word in sql for word in _OTHER_WORDS) and not _OTHER_WORDS.isdisjoint(
+        _WORD.findall(sql)
+    ):
         return True
     return any(
-        called not in _NO_CALL
-        and called not in _GENERATORS
-        and (called in _OF_NOW or kind(called) not in ("scalar", "aggregate", "window"))
-        for called in set(_CALL.findall(text))
+        (schema and schema not in _OF_THE_ENGINE)
+        or (name not in _HARMLESS and (name in _OF_NOW or kind(name) not in _KNOWN_KINDS))
+        for name, schema in called(text.tokens, text.marks)
     )
 
 
@@ -595,6 +599,7 @@ _UNKNOWN: Final = _classes(
 _LIMITING: Final = _classes("Limit Offset Fetch")
 _COMPARED: Final = _classes("EQ NEQ GT GTE LT LTE Is In NullSafeEQ NullSafeNEQ Count")
 _BY_PLACE: Final = _classes("Pivot Unnest Lateral Columns")
+_NAMED_BY_PLACE: Final = (*_BY_PLACE, exp.Star, exp.TableAlias, exp.SetOperation)
 _NUMERIC: Final = _classes(
     "ArgMax ArgMin Corr CovarPop CovarSamp Kurtosis Median PercentileCont PercentileDisc Quantile "
     "RegrAvgx RegrAvgy RegrCount RegrIntercept RegrR2 RegrSlope RegrSxx RegrSxy RegrSyy Skewness "
@@ -679,12 +684,16 @@ _BARE: Final = frozenset(
     "session_user sysdate systimestamp user".split()
 )
 """Names that are no column where no table has them."""
-_NO_CALL: Final = frozenset(
+_GENERATORS: Final = frozenset(
+    "explode explode_outer generate_series posexplode posexplode_outer range sequence unnest".split()
+)
+_HARMLESS: Final = _GENERATORS | frozenset(
     "all and any as between by case cast coalesce distinct else except exists extract filter from group having if in "
     "interval is join lateral like limit not nullif numeric decimal on or order over partition rows select some then "
     "try_cast union using values varchar char when where window with within".split()
 )
-"""Words that a bracket follows and that call nothing that is another value each time."""
+"""What a bracket follows that calls nothing, and calls that give rows of what they are given."""
+_KNOWN_KINDS: Final = frozenset({"aggregate", "scalar", "window"})
 _PLACES: Final = frozenset("ctid oid rowid _rowid_ xmin _metadata _file _partitiontime".split())
 """Columns that say where a row lies, and that nobody defines."""
 _MOMENTS: Final = frozenset("now today tomorrow yesterday".split())
@@ -709,9 +718,6 @@ def _is_bare(column: Any) -> bool:
 
 _EXACT_AGGREGATES: Final = frozenset(
     "bool_and bool_or every some any_true count_if countif bit_and bit_or bit_xor".split()
-)
-_GENERATORS: Final = frozenset(
-    "explode explode_outer generate_series posexplode posexplode_outer range sequence unnest".split()
 )
 
 

@@ -89,7 +89,7 @@ def _lower(
         tree = text.statement()
     tree = edited(tree)
     texts = definitions(tree, dialect) if expressions else {}
-    varying = sorted(varying_in(tree, sql, dialect))
+    varying = sorted(varying_in(tree, text))
     lowering = Lowering(dialect, masking, text.tokens)
     try:
         lowered = lowering.statement(tree, left_out)

@@ -128,6 +128,17 @@ def has_arrow(marks: bytes) -> bool:
     return _ARROW in marks
 
 
+def called(tokens: list[Any], marks: bytes) -> Iterator[tuple[str, str]]:
+    """The word before each bracket, in lower case, with what stands before a dot before it, or ``""``."""
+    at = marks.find(_L_PAREN)
+    while at >= 0:
+        name = tokens[at - 1].text.lower() if at else ""
+        if name[:1].isalpha() or name[:1] == "_":
+            of_schema = at > 2 and marks[at - 2 : at - 1] == _DOT
+            yield name, tokens[at - 3].text.lower() if of_schema else ""
+        at = marks.find(_L_PAREN, at + 1)
+
+
 def texts_of(tokens: list[Any], marks: bytes, names: bool = True) -> Iterator[str]:
     """The values of a text and its names as they are written, but for what is called: ``f`` of ``f(a)``.
 
