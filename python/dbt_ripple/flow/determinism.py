@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from enum import IntEnum
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
@@ -170,18 +169,11 @@ def _shown_keys(query: _Query, node: Any) -> list[Any]:
 
 def _pieces(query: _Query, cause: Cause) -> list[Any]:
     """The pieces of a query that are not repeatable by this very cause, without CTEs that nothing reads."""
-    nodes = query.tree.walk()
-    if cause is Cause.CHANCE:
-        nodes = (node for node in nodes if _may_be_of_chance(type(node)))
+    of_chance = (exp.Func, exp.Column, *_UNKNOWN)  # no other node is `Cause.CHANCE`
+    nodes = query.tree.find_all(*of_chance) if cause is Cause.CHANCE else query.tree.walk()
     found = [n for n in nodes if (why := query.of(n)) is not None and why.by is cause]
     unread = unread_ctes(query.tree) if found else ()
     return [n for n in found if not unread or not any(id(a) in unread for a in _above(n))]
-
-
-@cache
-def _may_be_of_chance(kind: type) -> bool:
-    """Whether a kind of node may be another value each time."""
-    return issubclass(kind, (exp.Func, exp.Column, *_VOLATILE, *_UNKNOWN))
 
 
 def _above(node: Any) -> Iterator[Any]:
