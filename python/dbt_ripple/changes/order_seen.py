@@ -13,7 +13,7 @@ own fingerprint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import Node, Project
@@ -51,14 +51,16 @@ def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
     moved |= {u for u in stored_otherwise if u in now and (now[u].order or now[u].incidental)}
     names = {u: comparison.head_context.names.canonical.get(u, u) for u in head.nodes}
     seen: dict[str, frozenset[str]] = {}
-    for unique_id, distance in reach_all([*edited, *moved], head.children).items():
+    reached = reach_all([*edited, *moved], head.children)
+    tables = {_table(head.nodes[u]) for u in reached if u in head.nodes}
+    for unique_id, distance in reached.items():
         node = head.nodes.get(unique_id)
         if node is None or node.resource_type not in _READERS or unique_id not in base.nodes:
             continue
         parents = {names.get(p, p) for p in head.parents.get(unique_id, ())}
         if not distance and parents.isdisjoint(moved):
             continue
-        order = order_of(node, head, base)
+        order = order_of(node, head, base, tables)
         columns = order.open if parents.isdisjoint(moved) else order.ties
         if node.resource_type == "test" and node.config.get("fail_calc") in (None, "count(*)"):
             columns &= _ALL  # it counts its rows, whatever they show
@@ -67,12 +69,19 @@ def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
     return seen
 
 
-def order_of(node: Node, head: Project, base: Project) -> ByOrder:
-    """The columns of a node of head that depend on the order of the rows that it reads."""
+def _table(node: Node) -> str:
+    """What a query calls a node's relation, without its schema, in lower case."""
+    return (node.identifier or node.alias or node.name).lower()
+
+
+def order_of(
+    node: Node, head: Project, base: Project, moved: Collection[str] | None = None
+) -> ByOrder:
+    """The columns of a node of head that depend on the order of the rows that it reads (`by_order`)."""
     if node.is_python or not node.compiled_code:
         return ByOrder(_ALL, _ALL)
     inexact = inexact_columns(_relations_above(node.unique_id, head), base)
-    return by_order(node.compiled_code, dialect_of(head.metadata.adapter_type), inexact)
+    return by_order(node.compiled_code, dialect_of(head.metadata.adapter_type), inexact, moved)
 
 
 def _relations_above(unique_id: str, project: Project) -> Iterator[str]:

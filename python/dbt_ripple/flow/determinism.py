@@ -119,13 +119,19 @@ class ByOrder(NamedTuple):
     ties: frozenset[str]
 
 
-def by_order(sql: str, dialect: str, inexact: Iterable[str] | None) -> ByOrder:
+def by_order(
+    sql: str,
+    dialect: str,
+    inexact: Iterable[str] | None,
+    moved: Collection[str] | None = None,
+) -> ByOrder:
     """The columns of a query that depend on the order of rows; `EVERYTHING` where it may be any.
 
     Args:
         sql: a compiled query.
         dialect: sqlglot's name of its engine.
         inexact: as of `nondeterminism`.
+        moved: the names, in lower case, of the tables whose rows may come in another order; None for all.
 
     Example:
         >>> seen = by_order("select a, first(b) as f, sum(c) as s from t group by a", "duckdb", ["c"])
@@ -139,11 +145,32 @@ def by_order(sql: str, dialect: str, inexact: Iterable[str] | None) -> ByOrder:
     if not isinstance(tree, exp.Query):
         return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
     query = _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact})
-    unordered = _pieces(query, Cause.ORDER)
-    tied = _pieces(query, Cause.TIES)
+    unordered, tied = (
+        [n for n in _pieces(query, cause) if moved is None or _sees_one_of(n, moved)]
+        for cause in (Cause.ORDER, Cause.TIES)
+    )
     ties = made_of(tree, [*unordered, *(n for n in tied if not isinstance(n, _SHOWING))], ())
     shown = [key for n in tied if isinstance(n, _SHOWING) for key in _shown_keys(query, n)]
     return ByOrder(made_of(tree, unordered, ()), ties | made_of(tree, shown, (), compared=False))
+
+
+def _sees_one_of(piece: Any, names: Collection[str]) -> bool:
+    """Whether a piece of a query may see rows of one of these tables: of all below its SELECT."""
+    query = piece if isinstance(piece, exp.Query) else piece.find_ancestor(exp.Query)
+    while query is not None and query.find(exp.Table) is None and query.parent is not None:
+        query = query.find_ancestor(exp.Query)  # it is over the rows of a query further out
+    return query is None or any(name in names for name in _tables(query, set()))
+
+
+def _tables(query: Any, looked: set[int]) -> Iterator[str]:
+    """The names, in lower case, of the tables that a query reads, by CTEs too."""
+    for table in query.find_all(exp.Table):
+        cte = _cte_of(table)
+        if cte is None:
+            yield table.name.lower()
+        elif id(cte) not in looked:
+            looked.add(id(cte))
+            yield from _tables(cte.this, looked)
 
 
 _SHOWING: Final = (exp.Group, exp.Distinct, exp.SetOperation)
@@ -352,7 +379,7 @@ def reads_only(sql: str, dialect: str, relations: Iterable[str]) -> bool:
         if isinstance(node, exp.Table):
             given = {name for name, value in node.args.items() if value}
             named = isinstance(node.this, exp.Identifier) and given <= _PLAIN_TABLE
-            if not named or not (_is_cte(node) or _parts(node) in allowed):
+            if not named or not (_cte_of(node) is not None or _parts(node) in allowed):
                 return False
         elif isinstance(node, exp.Func):
             if isinstance(node.parent, exp.From | exp.Join):
@@ -366,8 +393,8 @@ def _parts(table: Any) -> tuple[str, ...]:
     return tuple(part.name for part in table.parts)
 
 
-def _is_cte(table: Any) -> bool:
-    """Whether a table is a CTE of a query around it, one that stands before where it is read."""
+def _cte_of(table: Any) -> Any:
+    """The CTE of a query around it that a table is, one that stands before where it is read; or None."""
     inside, above = None, table.parent
     while above is not None and len(table.parts) == 1:
         if isinstance(above, exp.CTE):
@@ -376,9 +403,9 @@ def _is_cte(table: Any) -> bool:
             if cte is inside:
                 break
             if cte.alias.lower() == table.name.lower():
-                return True
+                return cte
         above = above.parent
-    return False
+    return None
 
 
 def changes_only(statement: str, dialect: str, table: str) -> bool:

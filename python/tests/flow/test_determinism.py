@@ -7,6 +7,7 @@ import pytest
 
 from dbt_ripple.flow.determinism import (
     Cause,
+    by_order,
     changes_only,
     inexact_type,
     nondeterminism,
@@ -226,3 +227,29 @@ def test_what_a_pivot_turns_is_no_value() -> None:
 def test_which_columns_are_other_values_each_time(sql: str, columns: set[str]) -> None:
     """The first branch of a union names its columns by place; no row of a CTE is made that nothing reads."""
     assert other_each_time(sql, "duckdb") == columns
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("select list(a) as l from t", {"l"}),
+        ("select list(a) as l from u", set()),
+        ("select list(a) as l from u join t on u.k = t.k", {"l"}),
+        ("select a from t where d > (select d from u)", set()),
+        ("select a from u where d > (select d from t)", {"*"}),
+        ("select a from t where d > (select d from u limit 1)", set()),
+        ("select a from u where d > (select d from t limit 1)", {"*"}),
+        ("select a, (select list(b) from u) as l from t", set()),
+        ("with x as (select * from u), y as (select first(a) as f from x) select f, b from y, t", set()),
+        ("with x as (select * from t), y as (select first(a) as f from x) select f, b from y, u", {"f"}),
+        ("with x as (with t as (select * from u) select * from t) select first(a) as f from x", set()),
+        ("with x as (select * from s.T) select first(a) as f from x", {"f"}),
+        ("with u as (select * from t) select first(a) as f from u", {"f"}),
+        ("with t as (select * from t) select first(a) as f from t", {"f"}),
+        ("select first(a) as f from (select a from u union all select a from t) as x", {"f"}),
+        ("select k, (select list(t.a)) as l from t group by k", {"*"}),
+        ("select a from u order by b limit 1", set()),
+    ],
+)  # fmt: skip
+def test_who_sees_the_order_of_the_rows_of_a_table(sql: str, columns: set[str]) -> None:
+    assert by_order(sql, "duckdb", set(), {"t"}).open == columns
