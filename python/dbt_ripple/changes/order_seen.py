@@ -5,7 +5,7 @@ first of a group, a list, the number of a row, a sum of floating point numbers, 
 is shown) may come out otherwise with any edit above, even where that leaves the same bag of rows.
 
 So once all else is compared, what reads a relation whose order may be another one is looked at
-(`flow.determinism.by_order`). Where no ORDER BY stands, any edit above counts, and so does a view
+(`flow.varying_columns.by_order`). Where no ORDER BY stands, any edit above counts, and so does a view
 that is made a table. Where one does, and of sums and the like, what is known to decide the order
 counts: what a relation's ``order`` and ``incidental`` say. An edit of the reader itself shows in its
 own fingerprint.
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.rewritten import rewritten
-from dbt_ripple.flow.determinism import EVERYTHING, ByOrder, by_order, inexact_type
+from dbt_ripple.flow.determinism import inexact_type
 from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.varying_columns import EVERYTHING, ByOrder, by_order
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import STORED
 

@@ -7,8 +7,7 @@ sum of floating point numbers. Only what is known to be repeatable is called so.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +17,6 @@ from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.reading.dialects import written
 from dbt_ripple.flow.reading.reader import UNREAD, Text, data_type, parse_statement, table_named
-from dbt_ripple.flow.reading.token_kinds import called
 
 
 class Cause(IntEnum):
@@ -55,298 +53,9 @@ def nondeterminism(sql: str, dialect: str, inexact: Iterable[str] | None) -> Non
         return Nondeterminism(f"its SQL is not followed ({type(error).__name__})", Cause.CHANCE)
     if not isinstance(tree, exp.Query):
         return Nondeterminism("it is no query that is followed", Cause.CHANCE)
-    return _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact}).reason()
-
-
-EVERYTHING: Final = "*"
-"""In place of the names of columns: all of them, and which rows there are."""
-
-_WORD: Final = re.compile(r"\w+")
-
-
-def other_each_time(sql: str, dialect: str, read: Collection[str] = ()) -> frozenset[str]:
-    """The columns of a query that may be other values each time it runs over the same rows.
-
-    That is what asks for the time, chance or the session, or calls a function nobody knows. A table
-    holds what was given once; who reads a view has it made anew.
-
-    Args:
-        sql: a compiled query.
-        dialect: sqlglot's name of its engine.
-        read: the columns of what it reads that are other values each time.
-
-    Returns:
-        Names in lower case, more rather than less; `EVERYTHING` where it may be any, or the rows.
-
-    Example:
-        >>> sorted(other_each_time("select a, now() as b, random() + a as c from t", "duckdb"))
-        ['b', 'c']
-        >>> other_each_time("with x as (select now() as b from t) select a from x where b > a", "duckdb")
-        frozenset({'*'})
-    """
-    try:
-        text = Text(sql, dialect)
-        if not read and not _may_be_other(text):
-            return frozenset()
-        tree = text.statement()
-    except UNREAD:
-        return frozenset({EVERYTHING})
-    return _varying(tree, dialect, read)
-
-
-def varying_in(tree: Any, text: Text) -> frozenset[str]:
-    """As `other_each_time`, of a text that is parsed already, and of what reads nothing that varies."""
-    return _varying(tree, text.dialect, ()) if _may_be_other(text) else frozenset()
-
-
-def _varying(tree: Any, dialect: str, read: Collection[str]) -> frozenset[str]:
-    if not isinstance(tree, exp.Query):
-        return frozenset({EVERYTHING})
-    found = _pieces(_Query(tree, dialect, None), Cause.CHANCE)
-    return made_of(tree, found, read)
-
-
-class ByOrder(NamedTuple):
-    """The columns of a query that depend on the order of the rows it reads, in lower case.
-
-    Attributes:
-        open: where no ORDER BY says in which.
-        ties: where one leaves it open for rows that are equal to it, or which of equal values is shown
-            decides, or how a sum of floating point numbers is made; those of ``open`` are among them.
-    """
-
-    open: frozenset[str]
-    ties: frozenset[str]
-
-
-def by_order(
-    sql: str,
-    dialect: str,
-    inexact: Iterable[str] | None,
-    moved: Collection[str] | None = None,
-) -> ByOrder:
-    """The columns of a query that depend on the order of rows; `EVERYTHING` where it may be any.
-
-    Args:
-        sql: a compiled query.
-        dialect: sqlglot's name of its engine.
-        inexact: as of `nondeterminism`.
-        moved: the names, in lower case, of the tables whose rows may come in another order; None for all.
-
-    Example:
-        >>> seen = by_order("select a, first(b) as f, sum(c) as s from t group by a", "duckdb", ["c"])
-        >>> sorted(seen.open), sorted(seen.ties)
-        (['f'], ['f', 's'])
-    """
-    try:
-        tree = parse_statement(sql, dialect)
-    except UNREAD:
-        tree = None
-    if not isinstance(tree, exp.Query):
-        return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
-    query = _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact})
-    unordered, tied = (
-        [n for n in _pieces(query, cause) if moved is None or _sees_one_of(n, moved)]
-        for cause in (Cause.ORDER, Cause.TIES)
-    )
-    ties = made_of(tree, [*unordered, *(n for n in tied if not isinstance(n, _SHOWING))], ())
-    shown = [key for n in tied if isinstance(n, _SHOWING) for key in _shown_keys(query, n)]
-    return ByOrder(made_of(tree, unordered, ()), ties | made_of(tree, shown, (), compared=False))
-
-
-def _sees_one_of(piece: Any, names: Collection[str]) -> bool:
-    """Whether a piece of a query may see rows of one of these tables: of all below its SELECT."""
-    query = piece if isinstance(piece, exp.Query) else piece.find_ancestor(exp.Query)
-    while query is not None and query.find(exp.Table) is None and query.parent is not None:
-        query = query.find_ancestor(exp.Query)  # it is over the rows of a query further out
-    return query is None or any(name in names for name in _tables(query, set()))
-
-
-def _tables(query: Any, looked: set[int]) -> Iterator[str]:
-    """The names, in lower case, of the tables that a query reads, by CTEs too."""
-    for table in query.find_all(exp.Table):
-        cte = _cte_of(table)
-        if cte is None:
-            yield table.name.lower()
-        elif id(cte) not in looked:
-            looked.add(id(cte))
-            yield from _tables(cte.this, looked)
-
-
-_SHOWING: Final = (exp.Group, exp.Distinct, exp.SetOperation)
-
-
-def _shown_keys(query: _Query, node: Any) -> list[Any]:
-    """The items of a select list that show one of several equal values that are not the same."""
-    if isinstance(node, exp.SetOperation):
-        return [
-            item for side in _branches(node) for item in side.expressions if not query.exact(item)
-        ]
-    select = node.parent
-    if not isinstance(select, exp.Select) or node.args.get("on"):
-        return [node]
-    if any(isinstance(item, exp.Star) or item.is_star for item in select.expressions):
-        return [node]
-    return [
-        item if isinstance(item, exp.Column) else item.this
-        for item in select.expressions
-        if not isinstance(item.unalias(), exp.AggFunc) and not query.exact(item)
-    ]
-
-
-def _pieces(query: _Query, cause: Cause) -> list[Any]:
-    """The pieces of a query that are not repeatable by this very cause, without CTEs that nothing reads."""
-    of_chance = (exp.Func, exp.Column, *_UNKNOWN)  # no other node is `Cause.CHANCE`
-    nodes = query.tree.find_all(*of_chance) if cause is Cause.CHANCE else query.tree.walk()
-    found = [n for n in nodes if (why := query.of(n)) is not None and why.by is cause]
-    unread = unread_ctes(query.tree) if found else ()
-    return [n for n in found if not unread or not any(id(a) in unread for a in _above(n))]
-
-
-def _above(node: Any) -> Iterator[Any]:
-    while node is not None:
-        yield node
-        node = node.parent
-
-
-def unread_ctes(tree: Any) -> set[int]:
-    """The ids of the CTEs whose names stand nowhere but in each other: no row of them is asked for.
-
-    Example:
-        >>> sql = "with a as (select 1), b as (select * from a), c as (select 2) select * from c"
-        >>> tree = parse_statement(sql, "duckdb")
-        >>> [cte.alias for cte in tree.ctes if id(cte) in unread_ctes(tree)]
-        ['a', 'b']
-    """
-    ctes = list(tree.find_all(exp.CTE))
-    tables = tree.find_all(exp.Table)
-    unread: set[int] = set()
-    while True:
-        read = {table.name.lower() for table in tables}
-        found = {id(cte) for cte in ctes if cte.alias.lower() not in read}
-        if found <= unread:
-            return unread
-        unread |= found
-        tables = (node for node in _read(tree, unread) if isinstance(node, exp.Table))
-
-
-def _read(tree: Any, unread: Container[int]) -> Iterator[Any]:
-    """The nodes of a query without those of some CTEs."""
-    for node in tree.walk(prune=lambda node: id(node) in unread):
-        if id(node) not in unread:
-            yield node
-
-
-def made_of(
-    tree: Any, found: list[Any], read: Collection[str], *, compared: bool = True
-) -> frozenset[str]:
-    """The columns of a query that pieces of it, and columns that it reads, enter.
-
-    Args:
-        tree: of the query.
-        found: pieces of it.
-        read: names of columns that it reads.
-        compared: whether to compare such a column shows what it is: of equal values it does not.
-    """
-    if not found and not read:
-        return frozenset()
-    if EVERYTHING in read or any(map(_is_by_place, tree.find_all(*_NAMED_BY_PLACE))):
-        return frozenset({EVERYTHING})
-    names = set(read)
-    looked: set[str] = set()
-    while True:
-        names.update(_column_of(node, compared) for node in found)
-        if EVERYTHING in names:
-            return frozenset({EVERYTHING})
-        if names == looked:
-            return frozenset(names)
-        found = [
-            c
-            for c in tree.find_all(exp.Column)
-            if c.name.lower() in names - looked
-            and (compared or not isinstance(c.parent, (*_COMPARED, exp.Group)))
-        ]
-        looked = set(names)
-
-
-def _is_by_place(node: Any) -> bool:
-    """Whether a piece of a query gives a column a name that does not stand beside what it is."""
-    if isinstance(node, exp.Star):
-        return any(node.args.values())
-    if isinstance(node, exp.TableAlias):
-        return bool(node.args.get("columns"))
-    if isinstance(node, exp.SetOperation):
-        return bool(node.args.get("by_name")) or any(
-            not isinstance(side, exp.Select | exp.SetOperation)
-            or any(item.is_star for item in side.selects)
-            for side in (node.this.unnest(), node.expression.unnest())
-        )
-    return isinstance(node, _BY_PLACE)
-
-
-def _column_of(node: Any, compared: bool) -> str:
-    """The column, in lower case, that a piece of a query enters; `EVERYTHING` where that is not known.
-
-    The first branch of a set operation names the columns of all of them, by place.
-    """
-    item = _item(node, compared)
-    if item is None:
-        return EVERYTHING
-    select = item.parent
-    place = next(i for i, one in enumerate(select.expressions) if one is item)
-    operation = select.parent
-    while isinstance(operation, exp.Subquery | exp.SetOperation):
-        if isinstance(operation, exp.SetOperation):
-            if compared and _is_distinct(operation):
-                return EVERYTHING
-            first = operation.selects
-            if place >= len(first):
-                return EVERYTHING
-            item = first[place]
-        operation = operation.parent
-    named = isinstance(item, exp.Alias | exp.Column)
-    return item.alias_or_name.lower() if named else EVERYTHING
-
-
-def _is_distinct(operation: Any) -> bool:
-    """Whether a set operation compares rows."""
-    return bool(operation.args.get("distinct")) or not isinstance(operation, exp.Union)
-
-
-def _item(node: Any, compared: bool) -> Any:
-    """The item of a select list that a node is part of; None where it decides which rows there are."""
-    while node.parent is not None:
-        if isinstance(node.parent, exp.Select):
-            select = node.parent
-            if node.arg_key != "expressions" or (compared and select.args.get("distinct")):
-                return None
-            return None if _is_inside(select) else node
-        node = node.parent
-    return None
-
-
-def _is_inside(select: Any) -> bool:
-    """Whether a SELECT is part of an expression: what it gives goes into that."""
-    above = select.parent
-    while isinstance(above, exp.Subquery | exp.SetOperation):
-        above = above.parent
-    return above is not None and not isinstance(above, exp.CTE | exp.From | exp.Join)
-
-
-def _may_be_other(text: Text) -> bool:
-    """Whether a text has a word that `other_each_time` has to look at."""
-    kind = functions(text.dialect).kind
-    sql = text.sql.lower()
-    # Most texts hold none, and are not divided into words.
-    if any(word in sql for word in _OTHER_WORDS) and not _OTHER_WORDS.isdisjoint(
-        _WORD.findall(sql)
-    ):
-        return True
-    return any(
-        (schema and schema not in _OF_THE_ENGINE)
-        or (name not in _HARMLESS and (name in _OF_NOW or kind(name) not in _KNOWN_KINDS))
-        for name, schema in called(text.tokens, text.marks)
-    )
+    return QueryPieces(
+        tree, dialect, None if inexact is None else {n.lower() for n in inexact}
+    ).reason()
 
 
 def is_repeatable(expression: str, dialect: str) -> bool:
@@ -379,7 +88,7 @@ def reads_only(sql: str, dialect: str, relations: Iterable[str]) -> bool:
         if isinstance(node, exp.Table):
             given = {name for name, value in node.args.items() if value}
             named = isinstance(node.this, exp.Identifier) and given <= _PLAIN_TABLE
-            if not named or not (_cte_of(node) is not None or _parts(node) in allowed):
+            if not named or not (cte_of(node) is not None or _parts(node) in allowed):
                 return False
         elif isinstance(node, exp.Func):
             if isinstance(node.parent, exp.From | exp.Join):
@@ -393,7 +102,7 @@ def _parts(table: Any) -> tuple[str, ...]:
     return tuple(part.name for part in table.parts)
 
 
-def _cte_of(table: Any) -> Any:
+def cte_of(table: Any) -> Any:
     """The CTE of a query around it that a table is, one that stands before where it is read; or None."""
     inside, above = None, table.parent
     while above is not None and len(table.parts) == 1:
@@ -421,11 +130,24 @@ def changes_only(statement: str, dialect: str, table: str) -> bool:
         isinstance(tree, exp.Delete | exp.Update)
         and all(relation.name == table and not relation.db for relation in tree.find_all(exp.Table))
         and not any(tree.find_all(exp.Returning))
-        and _Query(tree, dialect, None).reason() is None
+        and QueryPieces(tree, dialect, None).reason() is None
     )
 
 
-class _Query:
+def is_distinct(operation: Any) -> bool:
+    """Whether a set operation compares rows."""
+    return bool(operation.args.get("distinct")) or not isinstance(operation, exp.Union)
+
+
+class QueryPieces:
+    """What of a query, piece by piece, may not give the same again.
+
+    Args:
+        tree: of the query.
+        dialect: of its engine.
+        inexact: as of `nondeterminism`, in lower case.
+    """
+
     def __init__(self, tree: Any, dialect: str, inexact: set[str] | None) -> None:
         self.tree = tree
         self.dialect = dialect
@@ -462,10 +184,10 @@ class _Query:
         if isinstance(node, _VOLATILE):
             sql = written(node, self.dialect)[:40]
             return Nondeterminism(f"{sql} is another value each time", Cause.CHANCE)
-        if isinstance(node, _UNKNOWN):
+        if isinstance(node, NOT_FOLLOWED):
             return Nondeterminism(f"{node.key} is not followed", Cause.CHANCE)
         if isinstance(node, exp.Func) and not isinstance(node, exp.Cast):
-            return self.function(node)
+            return self._function(node)
         if isinstance(node, _LIMITING):
             return Nondeterminism(f"{node.key} takes some of the rows", _by_order_of(node.parent))
         if isinstance(node, exp.WithinGroup):
@@ -483,13 +205,13 @@ class _Query:
             values = node.expressions or (
                 select.expressions if isinstance(select, exp.Select) else [exp.Star()]
             )
-            return self.of_keys(values, "DISTINCT")
+            return self._of_keys(values, "DISTINCT")
         if isinstance(node, exp.Group):
-            return self.of_keys(_group_keys(node), "GROUP BY")
-        if isinstance(node, exp.SetOperation) and _is_distinct(node):
-            return self.of_keys([v for s in _branches(node) for v in s.expressions], node.key)
+            return self._of_keys(_group_keys(node), "GROUP BY")
+        if isinstance(node, exp.SetOperation) and is_distinct(node):
+            return self._of_keys([v for s in branches_of(node) for v in s.expressions], node.key)
         if isinstance(node, exp.Window):
-            return self.window(node)
+            return self._window(node)
         if isinstance(node, exp.Join):
             words = {str(node.args.get(name) or "").upper() for name in ("method", "kind")}
             if "ASOF" in words:
@@ -502,15 +224,15 @@ class _Query:
             return Nondeterminism("a subquery may be the first of several rows", Cause.ORDER)
         return None
 
-    def of_keys(self, values: Iterable[Any], clause: str) -> Nondeterminism | None:
+    def _of_keys(self, values: Iterable[Any], clause: str) -> Nondeterminism | None:
         if all(map(self.exact, values)):
             return None
         return Nondeterminism(f"{clause} of values that may be equal and not the same", Cause.TIES)
 
-    def function(self, node: Any) -> Nondeterminism | None:
+    def _function(self, node: Any) -> Nondeterminism | None:
         if isinstance(node.parent, exp.Dot) and node.arg_key == "expression":
             schema = written(node.parent.this, self.dialect).lower()
-            if schema not in _OF_THE_ENGINE:
+            if schema not in OF_THE_ENGINE:
                 return Nondeterminism(f"a function of {schema} may be anything", Cause.CHANCE)
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
             name = node.name.lower()
@@ -519,7 +241,7 @@ class _Query:
                 return Nondeterminism(f"{name}() is another value each time", Cause.CHANCE)
             if kind == "scalar" or name in _EXACT_AGGREGATES:
                 return None
-            if kind == "generator" and name in _GENERATORS:
+            if kind == "generator" and name in GENERATORS:
                 return None
             if kind in ("aggregate", "window"):
                 return Nondeterminism(f"{name}() sees the order of rows", _by_order_in(node))
@@ -546,7 +268,7 @@ class _Query:
             )
         return None
 
-    def window(self, node: Any) -> Nondeterminism | None:
+    def _window(self, node: Any) -> Nondeterminism | None:
         # Of its keys none is shown: rows that are equal to it are so in whatever order they come.
         order = node.args.get("order")
         if any(node.args.get(name) is not None for name in ("alias", "spec", "first")):
@@ -590,12 +312,13 @@ class _Query:
         return isinstance(value, exp.Null | exp.Boolean | exp.Count | exp.CountIf | exp.Interval)
 
 
-def _classes(names: str) -> tuple[Any, ...]:
+def classes(names: str) -> tuple[Any, ...]:
+    """The classes of sqlglot's tree with these names; what the installed version lacks is left out."""
     return tuple(t for n in names.split() if (t := getattr(exp, n, None)) is not None)
 
 
 _PLAIN_TABLE: Final = frozenset({"this", "db", "catalog", "alias", "pivots", "joins"})
-_PLAIN: Final = _classes(
+_PLAIN: Final = classes(
     "Select From Where Group Having Qualify Order Ordered Limit Offset With CTE Subquery TableAlias "
     "Alias Aliases Identifier Column Dot Star Literal Boolean Null Paren Tuple Join SetOperation "
     "Distinct Window WindowSpec Case Cast DataType DataTypeParam Interval IntervalSpan Var Between In "
@@ -612,34 +335,31 @@ _VOLATILE: Final[tuple[Any, ...]] = tuple(
     in {"Localtime", "Localtimestamp", "SessionUser", "Uuid", "Seq1", "Seq2", "Seq4", "Seq8",
         "Shuffle", "Uniform"}
 )  # fmt: skip
-_UNKNOWN: Final = _classes(
+NOT_FOLLOWED: Final = classes(
     "Command Parameter SessionParameter Placeholder TableSample MatchRecognize Version HistoricalData"
 )
-_LIMITING: Final = _classes("Limit Offset Fetch")
-_COMPARED: Final = _classes("EQ NEQ GT GTE LT LTE Is In NullSafeEQ NullSafeNEQ Count")
-_BY_PLACE: Final = _classes("Pivot Unnest Lateral Columns")
-_NAMED_BY_PLACE: Final = (*_BY_PLACE, exp.Star, exp.TableAlias, exp.SetOperation)
-_NUMERIC: Final = _classes(
+_LIMITING: Final = classes("Limit Offset Fetch")
+_NUMERIC: Final = classes(
     "ArgMax ArgMin Corr CovarPop CovarSamp Kurtosis Median PercentileCont PercentileDisc Quantile "
     "RegrAvgx RegrAvgy RegrCount RegrIntercept RegrR2 RegrSlope RegrSxx RegrSxy RegrSyy Skewness "
     "Stddev StddevPop StddevSamp Variance VariancePop ApproxDistinct ApproxQuantile"
 )
 """Aggregates that take rows in an order of their own, or add floating point numbers."""
 
-_FREE: Final = _classes(
+_FREE: Final = classes(
     "Count CountIf LogicalAnd LogicalOr BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg Grouping GroupingId "
     "Rank DenseRank PercentRank CumeDist"
 )
 """Aggregates and functions of windows that come out the same in whatever order the rows come."""
 
-_COMPARING: Final = _classes(
+_COMPARING: Final = classes(
     "Predicate Not And Or Is In Between Exists LogicalAnd LogicalOr DateDiff TimestampDiff Length Extract"
 )
-_TEXT: Final = _classes(
+_TEXT: Final = classes(
     "Lower Upper Trim Concat ConcatWs DPipe Substring Replace MD5 SHA SHA2 TimestampTrunc DateTrunc "
     "DateAdd DateSub Date TsOrDsToDate Left Right SplitPart RegexpReplace TimeToStr"
 )
-_KEEPING: Final = _classes("Paren Neg Add Sub Mul Mod Coalesce Nullif Abs Distinct Greatest Least")
+_KEEPING: Final = classes("Paren Neg Add Sub Mul Mod Coalesce Nullif Abs Distinct Greatest Least")
 """What is exact of exact values."""
 
 _EXACT_TYPES: Final = (
@@ -680,7 +400,7 @@ _COLLATES_UNSEEN: Final = frozenset(
 """Dialects in which texts that are not the same may be equal by a collation that no type of a column shows."""
 
 
-_OF_THE_ENGINE: Final = frozenset({"aead", "hll_count", "keys", "net", "pg_catalog", "safe"})
+OF_THE_ENGINE: Final = frozenset({"aead", "hll_count", "keys", "net", "pg_catalog", "safe"})
 """What stands before a function of an engine's own; before another one it is a schema, or a value."""
 
 _SESSION: Final = frozenset(
@@ -703,29 +423,23 @@ _BARE: Final = frozenset(
     "session_user sysdate systimestamp user".split()
 )
 """Names that are no column where no table has them."""
-_GENERATORS: Final = frozenset(
+GENERATORS: Final = frozenset(
     "explode explode_outer generate_series posexplode posexplode_outer range sequence unnest".split()
 )
-_HARMLESS: Final = _GENERATORS | frozenset(
-    "all and any as between by case cast coalesce distinct else except exists extract filter from group having if in "
-    "interval is join lateral like limit not nullif numeric decimal on or order over partition rows select some then "
-    "try_cast union using values varchar char when where window with within".split()
-)
-"""What a bracket follows that calls nothing, and calls that give rows of what they are given."""
-_KNOWN_KINDS: Final = frozenset({"aggregate", "scalar", "window"})
 _PLACES: Final = frozenset("ctid oid rowid _rowid_ xmin _metadata _file _partitiontime".split())
 """Columns that say where a row lies, and that nobody defines."""
 _MOMENTS: Final = frozenset("now today tomorrow yesterday".split())
 """Texts that some engines cast to a moment."""
-_OTHER_WORDS: Final = (
+WORDS_OF_CHANCE: Final = (
     VOLATILE_NAMES | _SESSION | _BARE | _PLACES | _MOMENTS | {"sample", "tablesample", "repeatable"}
 )
-_OF_NOW: Final = {"age": 1, "unix_timestamp": 0, "date": 0, "time": 0, "datetime": 0}
+"""Words with one of which a query may be another value each time."""
+OF_NOW: Final = {"age": 1, "unix_timestamp": 0, "date": 0, "time": 0, "datetime": 0}
 """Functions that count from now where they are given so few arguments."""
 
 
 def _is_of_now(name: str, arguments: Sequence[Any]) -> bool:
-    return len(arguments) <= _OF_NOW.get(name, -1)
+    return len(arguments) <= OF_NOW.get(name, -1)
 
 
 def _is_bare(column: Any) -> bool:
@@ -772,11 +486,12 @@ def _group_keys(group: Any) -> Iterator[Any]:
                 yield from piece.expressions if isinstance(piece, exp.Tuple) else [piece]
 
 
-def _branches(operation: Any) -> Iterator[Any]:
+def branches_of(operation: Any) -> Iterator[Any]:
+    """The SELECTs of a set operation, in order."""
     for side in (operation.left, operation.right):
         inner = side.unnest()
         if isinstance(inner, exp.SetOperation):
-            yield from _branches(inner)
+            yield from branches_of(inner)
         elif isinstance(inner, exp.Select):
             yield inner
 

@@ -352,7 +352,7 @@ class Lowered(msgspec.Struct, array_like=True, gc=False):
     ``expressions`` holds, where it was asked for, the SQL behind each output, by key. ``called``
     holds what a FROM clause calls: the names of table functions, each with ``(``, and the strings
     they are given, which may name relations (``query_table('orders')``). ``varying`` holds the
-    columns that may be other values each time it runs (`flow.determinism.other_each_time`).
+    columns that may be other values each time it runs (`flow.varying_columns.other_each_time`).
     """
 
     rel: Rel | None

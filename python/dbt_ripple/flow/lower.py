@@ -16,13 +16,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.definitions import definitions
-from dbt_ripple.flow.determinism import varying_in
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.lowering.query import Lowering
 from dbt_ripple.flow.reading.dropped_tokens import holds
 from dbt_ripple.flow.reading.reader import Text
 from dbt_ripple.flow.reading.refusals import MAX_NESTING, Unsupported, first_line
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
+from dbt_ripple.flow.varying_columns import varying_in
 from dbt_ripple.reasons import Code
 from dbt_ripple.tuning import deep_recursion, for_deep_queries
 

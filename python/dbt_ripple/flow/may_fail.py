@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.determinism import EVERYTHING, made_of
 from dbt_ripple.flow.reading.reader import UNREAD, parse_statement
+from dbt_ripple.flow.varying_columns import EVERYTHING, made_of
 
 DIVIDES_BY_ZERO: Final = frozenset({"duckdb", "hive", "mysql", "spark2", "sqlite"})
 """Dialects in which a division by zero gives a value, or NULL."""

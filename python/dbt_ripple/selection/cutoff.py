@@ -40,12 +40,7 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.changes.order_seen import inexact_columns
-from dbt_ripple.flow.determinism import (
-    Cause,
-    Nondeterminism,
-    inexact_type,
-    nondeterminism,
-)
+from dbt_ripple.flow.determinism import Cause, Nondeterminism, inexact_type, nondeterminism
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.node_properties import of_test

@@ -30,9 +30,9 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.flow.containment import INJECTIVE, ONTO, Embeddings, conditions
-from dbt_ripple.flow.determinism import EVERYTHING
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.row_constraints import FactUse, KnownConstraints
+from dbt_ripple.flow.varying_columns import EVERYTHING
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import hooks_of

@@ -7,13 +7,12 @@ import pytest
 
 from dbt_ripple.flow.determinism import (
     Cause,
-    by_order,
     changes_only,
     inexact_type,
     nondeterminism,
-    other_each_time,
     reads_only,
 )
+from dbt_ripple.flow.varying_columns import by_order, other_each_time
 
 
 def by(sql: str, dialect: str = "duckdb", inexact: list[str] | None = None) -> Cause | None:

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from dbt_ripple.artifacts import Node, Project, masking_functions
-from dbt_ripple.flow.determinism import other_each_time
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.varying_columns import other_each_time
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.hooks import Hook, Hooks, nodes_that_may_write
 from dbt_ripple.graph.introspection import Introspection

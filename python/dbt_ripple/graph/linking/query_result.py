@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts import Node
-from dbt_ripple.flow.determinism import EVERYTHING
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import MADE_UP, fold, fold_stored
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.relation import OutputColumn, Relation, union
+from dbt_ripple.flow.varying_columns import EVERYTHING
 from dbt_ripple.graph.lineage import NodeAnalysis, Status
 from dbt_ripple.graph.linking.kept_rows import config_with_columns
 from dbt_ripple.graph.linking.modes import FollowedQuery
