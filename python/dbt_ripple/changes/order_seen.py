@@ -119,8 +119,11 @@ def _edited(comparison: Comparison) -> Iterable[str]:
     dialect = dialect_of(comparison.head.metadata.adapter_type)
     candidates = dict.fromkeys(
         u
-        for u in (*comparison.changed, *sorted(comparison.modified))
-        if u in head and head[u].resource_type in ("model", "snapshot")
+        # What is modified, and neither changed nor reworded, is the same query to the letter of its plan.
+        for u in (*comparison.changed, *comparison.reworded, *sorted(comparison.modified))
+        if u in head
+        and head[u].resource_type in ("model", "snapshot")
+        and (u in comparison.changed or u in comparison.reworded or head[u].is_python)
     )
     for unique_id in rewritten(comparison, candidates):
         one, other = base[unique_id].compiled_code or "", head[unique_id].compiled_code or ""
