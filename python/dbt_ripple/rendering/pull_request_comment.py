@@ -264,7 +264,8 @@ def _rules(groups: Sequence[_Group], gate_answer: GateAnswer) -> Iterator[str]:
         for finding, columns in groups:
             message = finding.reason.message
             if finding.rule == "blast_radius":  # which these are stands under "Who is affected"
-                message = message.partition(" (")[0]
+                reached, _, assets = message.partition(" (")
+                message = reached + assets.rpartition(")")[2]  # "; approved by Ada"
             where, what = _name(finding, gate_answer), prose(_cut(message))
             if len(columns) > 1:
                 node = name_of(finding.unique_id or "", gate_answer.head, gate_answer.base)
