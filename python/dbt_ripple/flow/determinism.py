@@ -231,8 +231,11 @@ class QueryPieces:
 
     def _function(self, node: Any) -> Nondeterminism | None:
         if isinstance(node.parent, exp.Dot) and node.arg_key == "expression":
-            schema = written(node.parent.this, self.dialect).lower()
-            if schema not in OF_THE_ENGINE:
+            of = node.parent.this
+            schema = written(of, self.dialect).lower()
+            # Behind anything but a name it is what DuckDB calls of a value: `(a || b).length()`.
+            is_name = isinstance(of, exp.Identifier | exp.Column | exp.Dot)
+            if is_name and schema not in OF_THE_ENGINE:
                 return Nondeterminism(f"a function of {schema} may be anything", Cause.CHANCE)
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
             name = node.name.lower()

@@ -309,7 +309,7 @@ def _may_be_other(text: Text) -> bool:
     ):
         return True
     return any(
-        (schema and schema not in OF_THE_ENGINE)
+        (schema not in OF_THE_ENGINE and (schema[:1].isalpha() or schema[:1] == "_"))
         or (name not in _HARMLESS and (name in OF_NOW or kind(name) not in _KNOWN_KINDS))
         for name, schema in called(text.tokens, text.marks)
     )
