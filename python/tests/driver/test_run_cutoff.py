@@ -51,12 +51,16 @@ def test_what_comes_out_equal_stops_what_only_reads_that(
     assert names(output["tests"]) == {"not_null_fct_customers_total", "not_null_big_orders_amount"}
     assert cut["tests"] == []
     assert names(cut["stopped"]) == names(output["tests"])
-    assert all(test["equal"] == ["model.tiny.stg_orders"] for test in cut["stopped"])
+    # Without a catalog the sum of `fct_customers` may be of floats: it sees the order of a view's rows.
+    assert {test["name"]: test["equal"] for test in cut["stopped"]} == {
+        "not_null_fct_customers_total": ["model.tiny.fct_customers"],
+        "not_null_big_orders_amount": ["model.tiny.stg_orders"],
+    }
     # `pivoted` queries the warehouse while it compiles: it is built whatever comes out.
-    assert {u.split(".")[2] for u in cut["built"]} == {"stg_orders", "pivoted"}
-    assert names(cut["stopped_models"]) == {"big_orders", "fct_customers"}
+    assert {u.split(".")[2] for u in cut["built"]} == {"stg_orders", "pivoted", "fct_customers"}
+    assert names(cut["stopped_models"]) == {"big_orders"}
     there = relations(tiny)
-    assert there["dev"] == {"stg_orders", "pivoted"}
+    assert there["dev"] == {"stg_orders", "pivoted", "fct_customers"}
     assert not [schema for schema in there if "__ripple_base" in schema]
     results = json.loads((tiny / "target" / "run_results.json").read_text())["results"]
     built = {r["unique_id"] for r in results if not r["unique_id"].startswith("operation.")}
