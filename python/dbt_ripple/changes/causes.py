@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 MISSING: Final = object()
 _NOTHING: Final[tuple[Any, ...]] = (MISSING, None, [], {}, "")
+_CALL: Final = re.compile(r"""(\w+)["`]?\s*\(""")
 _PROPERTIES: Final = tuple(
     """
     contract constraints quoting version returns arguments database schema identifier external unrendered_database
@@ -408,9 +409,9 @@ class Causes:
 
     def _functions(self, now: Node) -> Iterator[Cause]:
         """What differs of the functions that it calls, by a reference or by a name written by hand."""
-        text = (now.compiled_code or "").lower()
+        called = {name.lower() for name in _CALL.findall(now.compiled_code or "")}
         for function in self.head.of_type("function"):
-            named = (function.alias or function.name).lower() in text
+            named = (function.alias or function.name).lower() in called
             if named or function.unique_id in self.head.parents.get(now.unique_id, ()):
                 yield from (c for c in self.of(function.unique_id) if c.kind != "compiled")
 

@@ -13,7 +13,7 @@ own fingerprint.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import Node, Project
@@ -85,18 +85,11 @@ def order_of(
     return by_order(node.compiled_code, dialect_of(head.metadata.adapter_type), inexact, moved)
 
 
-def _relations_above(unique_id: str, project: Project) -> Iterator[str]:
+def _relations_above(unique_id: str, project: Project) -> Iterable[str]:
     """What a node reads: of ephemeral models, whose text is part of its own, what these read."""
-    looked: set[str] = set()
-    ahead = [unique_id]
-    while ahead:
-        for parent in project.parents.get(ahead.pop(), ()):
-            if parent not in looked:
-                looked.add(parent)
-                if (node := project.nodes.get(parent)) is not None and node.is_ephemeral:
-                    ahead.append(parent)
-                else:
-                    yield parent
+    ephemeral = {node.unique_id for node in project.of_type("model") if node.is_ephemeral}
+    above = reach_all([unique_id], project.parents, through=ephemeral.__contains__)
+    return above.keys() - ephemeral - {unique_id}
 
 
 def inexact_columns(relations: Iterable[str], base: Project) -> set[str] | None:
@@ -117,19 +110,18 @@ def _edited(comparison: Comparison) -> Iterable[str]:
 
     head, base = comparison.head.nodes, comparison.base.nodes
     dialect = dialect_of(comparison.head.metadata.adapter_type)
-    candidates = dict.fromkeys(
+    # A query that is modified, and neither changed nor reworded, has base's fingerprints: it is planned alike.
+    queries = dict.fromkeys(
         u
-        # What is modified, and neither changed nor reworded, is the same query to the letter of its plan.
-        for u in (*comparison.changed, *comparison.reworded, *sorted(comparison.modified))
-        if u in head
-        and head[u].resource_type in ("model", "snapshot")
-        and (u in comparison.changed or u in comparison.reworded or head[u].is_python)
+        for u in (*comparison.changed, *comparison.reworded)
+        if u in head and head[u].resource_type in ("model", "snapshot")
     )
-    for unique_id in rewritten(comparison, candidates):
+    for unique_id in rewritten(comparison, queries):
         one, other = base[unique_id].compiled_code or "", head[unique_id].compiled_code or ""
         if not same_but_for_names(one, other, dialect):
             yield unique_id
-    yield from (u for u in candidates if head[u].is_python and _code_differs(base, head[u]))
+    python = (u for u in comparison.modified if u in head and head[u].is_python)
+    yield from (u for u in python if _code_differs(base, head[u]))
 
 
 def _code_differs(base: dict[str, Node], node: Node) -> bool:

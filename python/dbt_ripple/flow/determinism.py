@@ -27,7 +27,9 @@ class Cause(IntEnum):
     ORDER = 2
     """The order in which rows lie or come, where it asks for none."""
     CHANCE = 3
-    """Anything: the time, chance, the session, a function nobody knows."""
+    """The time, chance, the session, a function of one row that nobody knows."""
+    UNKNOWN = 4
+    """Anything: what is not followed, and what may be an aggregate that nobody knows."""
 
 
 class Nondeterminism(NamedTuple):
@@ -50,9 +52,9 @@ def nondeterminism(sql: str, dialect: str, inexact: Iterable[str] | None) -> Non
     try:
         tree = parse_statement(sql, dialect)
     except UNREAD as error:
-        return Nondeterminism(f"its SQL is not followed ({type(error).__name__})", Cause.CHANCE)
+        return Nondeterminism(f"its SQL is not followed ({type(error).__name__})", Cause.UNKNOWN)
     if not isinstance(tree, exp.Query):
-        return Nondeterminism("it is no query that is followed", Cause.CHANCE)
+        return Nondeterminism("it is no query that is followed", Cause.UNKNOWN)
     return QueryPieces(
         tree, dialect, None if inexact is None else {n.lower() for n in inexact}
     ).reason()
@@ -185,7 +187,7 @@ class QueryPieces:
             sql = written(node, self.dialect)[:40]
             return Nondeterminism(f"{sql} is another value each time", Cause.CHANCE)
         if isinstance(node, NOT_FOLLOWED):
-            return Nondeterminism(f"{node.key} is not followed", Cause.CHANCE)
+            return Nondeterminism(f"{node.key} is not followed", Cause.UNKNOWN)
         if isinstance(node, exp.Func) and not isinstance(node, exp.Cast):
             return self._function(node)
         if isinstance(node, _LIMITING):
@@ -236,7 +238,7 @@ class QueryPieces:
             # Behind anything but a name it is what DuckDB calls of a value: `(a || b).length()`.
             is_name = isinstance(of, exp.Identifier | exp.Column | exp.Dot)
             if is_name and schema not in OF_THE_ENGINE:
-                return Nondeterminism(f"a function of {schema} may be anything", Cause.CHANCE)
+                return Nondeterminism(f"a function of {schema} may be anything", _unknown(node))
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
             name = node.name.lower()
             kind = self.functions.kind(name)
@@ -248,7 +250,7 @@ class QueryPieces:
                 return None
             if kind in ("aggregate", "window"):
                 return Nondeterminism(f"{name}() sees the order of rows", _by_order_in(node))
-            return Nondeterminism(f"{name}() is on no list of the engine", Cause.CHANCE)
+            return Nondeterminism(f"{name}() is on no list of the engine", _unknown(node))
         if isinstance(node, _FREE):
             return None
         if isinstance(node, exp.Sum | exp.Avg):
@@ -455,6 +457,23 @@ def _is_bare(column: Any) -> bool:
 _EXACT_AGGREGATES: Final = frozenset(
     "bool_and bool_or every some any_true count_if countif bit_and bit_or bit_xor".split()
 )
+
+
+def _unknown(function: Any) -> Cause:
+    """What a function that nobody knows may be: an aggregate only where one can stand.
+
+    That is not in WHERE, ON or another aggregate, and not beside a plain column where there are no groups.
+    """
+    node, select = function, function.parent
+    while select is not None and not isinstance(select, exp.Select):
+        if isinstance(select, exp.Where | exp.Join | exp.AggFunc):
+            return Cause.CHANCE
+        node, select = select, select.parent
+    if select is None or isinstance(function.parent, exp.Window) or select.args.get("group"):
+        return Cause.UNKNOWN
+    beside = (item.unalias() for item in select.expressions if item is not node)
+    one_row = any(isinstance(item, exp.Column | exp.Star) for item in beside)
+    return Cause.CHANCE if one_row else Cause.UNKNOWN
 
 
 def _by_order_of(query: Any) -> Cause:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from dbt_ripple.flow.determinism import classes
 from dbt_ripple.flow.reading.reader import UNREAD, parse_statement
 from dbt_ripple.flow.varying_columns import EVERYTHING, made_of
 
@@ -16,17 +17,13 @@ DIVIDES_BY_ZERO: Final = frozenset({"duckdb", "hive", "mysql", "spark2", "sqlite
 _CASTS_TO_NULL: Final = frozenset({"hive", "spark2"})
 
 
-def _classes(names: str) -> tuple[Any, ...]:
-    return tuple(t for n in names.split() if (t := getattr(exp, n, None)) is not None)
-
-
-_NEVER: Final = _classes(
+_NEVER: Final = classes(
     "And Or Xor Case If Coalesce Nullif Nvl2 Lower Upper Trim Length Concat ConcatWs Substring Left Right Replace "
     "Abs Greatest Least Extract DateTrunc TimestampTrunc Year Month Day Quarter Hour Minute CurrentDate "
     "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith EndsWith Contains Exists RegexpLike DateAdd DateSub DateDiff Round"
 )
 """Functions of sqlglot's that fail for no value of the types that they take; an aggregate is no other."""
-_DIVISIONS: Final = _classes("Div IntDiv Mod")
+_DIVISIONS: Final = classes("Div IntDiv Mod")
 _QUERIES: Final = (exp.From, exp.Join, exp.In, exp.Exists, exp.CTE, exp.SetOperation)
 
 

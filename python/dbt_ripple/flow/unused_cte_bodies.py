@@ -31,7 +31,7 @@ def empty_unused_ctes(tree: Any, dialect: str) -> bool:
     Returns:
         Whether there is such a CTE.
     """
-    if any(_is_said(name, tree) for name in _READ_BY_TEXT):
+    if reads_by_text(tree):
         return False
     names = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     emptied: set[int] = set()
@@ -70,6 +70,11 @@ def empty_unused_ctes(tree: Any, dialect: str) -> bool:
             emptied.add(id(cte))
             another_round = True
     return bool(emptied)
+
+
+def reads_by_text(tree: Any) -> bool:
+    """Whether a query may read what a text in it names: a CTE, too, to which nothing else refers."""
+    return any(_is_said(name, tree) for name in _READ_BY_TEXT)
 
 
 def _names_before(table: Any) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from dbt_ripple.flow.determinism import (
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.reading.reader import UNREAD, Text, parse_statement
 from dbt_ripple.flow.reading.token_kinds import called
+from dbt_ripple.flow.unused_cte_bodies import reads_by_text
 
 EVERYTHING: Final = "*"
 """In place of the names of columns: all of them, and which rows there are."""
@@ -73,7 +74,7 @@ def varying_in(tree: Any, text: Text) -> frozenset[str]:
 def _varying(tree: Any, dialect: str, read: Collection[str]) -> frozenset[str]:
     if not isinstance(tree, exp.Query):
         return frozenset({EVERYTHING})
-    found = _pieces(QueryPieces(tree, dialect, None), Cause.CHANCE)
+    found = _pieces(QueryPieces(tree, dialect, None), Cause.CHANCE, Cause.UNKNOWN)
     return made_of(tree, found, read)
 
 
@@ -117,8 +118,8 @@ def by_order(
         return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
     query = QueryPieces(tree, dialect, None if inexact is None else {n.lower() for n in inexact})
     unordered, tied = (
-        [n for n in _pieces(query, cause) if moved is None or _sees_one_of(n, moved)]
-        for cause in (Cause.ORDER, Cause.TIES)
+        [n for n in _pieces(query, *causes) if moved is None or _sees_one_of(n, moved)]
+        for causes in ((Cause.ORDER, Cause.UNKNOWN), (Cause.TIES,))
     )
     ties = made_of(tree, [*unordered, *(n for n in tied if not isinstance(n, _SHOWING))], ())
     shown = [key for n in tied if isinstance(n, _SHOWING) for key in _shown_keys(query, n)]
@@ -165,11 +166,11 @@ def _shown_keys(query: QueryPieces, node: Any) -> list[Any]:
     ]
 
 
-def _pieces(query: QueryPieces, cause: Cause) -> list[Any]:
-    """The pieces of a query that are not repeatable by this very cause, without CTEs that nothing reads."""
-    of_chance = (exp.Func, exp.Column, *NOT_FOLLOWED)  # no other node is `Cause.CHANCE`
-    nodes = query.tree.find_all(*of_chance) if cause is Cause.CHANCE else query.tree.walk()
-    found = [n for n in nodes if (why := query.of(n)) is not None and why.by is cause]
+def _pieces(query: QueryPieces, *causes: Cause) -> list[Any]:
+    """The pieces of a query that are not repeatable by one of these causes, without CTEs that nothing reads."""
+    of_chance = (exp.Func, exp.Column, *NOT_FOLLOWED)  # no other node is of chance, or unknown
+    nodes = query.tree.find_all(*of_chance) if Cause.CHANCE in causes else query.tree.walk()
+    found = [n for n in nodes if (why := query.of(n)) is not None and why.by in causes]
     unread = unread_ctes(query.tree) if found else ()
     return [n for n in found if not unread or not any(id(a) in unread for a in _above(n))]
 
@@ -190,6 +191,8 @@ def unread_ctes(tree: Any) -> set[int]:
         ['a', 'b']
     """
     ctes = list(tree.find_all(exp.CTE))
+    if not ctes or reads_by_text(tree):
+        return set()
     tables = tree.find_all(exp.Table)
     unread: set[int] = set()
     while True:

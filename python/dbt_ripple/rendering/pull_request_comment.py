@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.changes.removed_columns import MissingNames, RemovedColumn
 from dbt_ripple.governance.verdict import TO_DO, deciding, in_few_words, to_do
+from dbt_ripple.reasons import Reason
 from dbt_ripple.rendering.causes import cause_markdown
 from dbt_ripple.rendering.diff import Edits, below, entries, name_of
 from dbt_ripple.rendering.escaping import code, in_one_line, prose, shown
@@ -264,8 +265,9 @@ def _rules(groups: Sequence[_Group], gate_answer: GateAnswer) -> Iterator[str]:
         for finding, columns in groups:
             message = finding.reason.message
             if finding.rule == "blast_radius":  # which these are stands under "Who is affected"
-                reached, _, assets = message.partition(" (")
-                message = reached + assets.rpartition(")")[2]  # "; approved by Ada"
+                inner = finding.reason.arguments.get("because")  # where somebody approved it
+                reach = inner.message if isinstance(inner, Reason) else message
+                message = message.replace(reach, reach.partition(" (")[0])
             where, what = _name(finding, gate_answer), prose(_cut(message))
             if len(columns) > 1:
                 node = name_of(finding.unique_id or "", gate_answer.head, gate_answer.base)

@@ -193,7 +193,7 @@ class Cutoff:
             if unique_id in self.decided or self.own(unique_id) is not None:
                 continue
             own_order = self.repeatable(1, unique_id)
-            if own_order is not None and own_order.by == Cause.CHANCE:
+            if own_order is not None and own_order.by >= Cause.CHANCE:
                 continue
             in_order = self.counts_in_order(unique_id)
             for relation, columns in self.read.reads(unique_id).items():
@@ -261,7 +261,7 @@ class Cutoff:
         if why is not None:
             return why
         order = self._unrepeatable(1, unique_id, frozenset())
-        if order is not None and order.by == Cause.CHANCE:
+        if order is not None and order.by >= Cause.CHANCE:
             return order.reason
         for relation in self.read.reads(unique_id):
             if relation in self.decided.built:
@@ -541,11 +541,11 @@ class Cutoff:
     ) -> Nondeterminism | None:
         node = (self.base, self.head)[side].nodes[unique_id]
         if node.is_python or not node.compiled_code:
-            return Nondeterminism("it has no compiled SQL", Cause.CHANCE)
+            return Nondeterminism("it has no compiled SQL", Cause.UNKNOWN)
         if self.read.status(side, unique_id) == "opaque" and self.read.is_unknown_on(
             side, unique_id
         ):
-            return Nondeterminism("it cannot be analysed", Cause.CHANCE)
+            return Nondeterminism("it cannot be analysed", Cause.UNKNOWN)
         return nondeterminism(node.compiled_code, self.dialect, inexact)
 
     def _inexact(self, unique_id: str) -> set[str] | None:

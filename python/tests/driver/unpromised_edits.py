@@ -47,6 +47,8 @@ create table raw.big as select i::int as k, 'v' || (i * 7 % 13) as v, (i * 11 % 
 create table raw.i (k integer, x integer);
 insert into raw.i values (1, 1), (2, 1), (3, 2);
 create macro chance() as random();
+create macro picked(a) as list(a)::varchar;
+create macro upcased(a) as upper(a);
 """
 LATER = "insert into raw.i values (4, 2), (5, 1), (6, 3)"
 """What comes in between the first build, of the base, and the next one, of either side."""
@@ -162,6 +164,7 @@ CHANGES = [
     # -- the order of rows
     keys("a list", "select list(v)::varchar as a from @u"),
     keys("a text of all", "select string_agg(v, '') as a from @u"),
+    keys("a macro of the database", "select picked(v) as a from @u"),
     keys("a number of each row", "select v, row_number() over () as n from @u"),
     keys("a number of rows that tie", "select v, row_number() over (order by 1) as n from @u"),
     keys("the row before", "select v, lag(v) over (order by 1) as n from @u"),
@@ -293,6 +296,7 @@ ALIKE = [
         "select * from @u",
     ),
     keys("the order is no matter: counts", "select m, count(*) as n from (select 1 as m, v from @u) as o group by m"),
+    keys("the order is no matter: a macro of one row", "select v, length(upcased(v)) as n from @u"),
     keys("the order is no matter: ranks", "select v, rank() over (order by v) as n from @u"),
     keys("the order is no matter: all of a group", "select v, count(*) over (partition by v) as n from @u"),
     split("whole numbers are the same", "x", "select x, count(*) as n, sum(x) as s from @u group by x"),

@@ -263,3 +263,19 @@ def test_definitions_are_shown_as_they_are_written() -> None:
     shown = analyse(base, expressions=True).nodes["model.p.m"]
     assert shown.expressions == ["s.f(id)", "f(amount)"]
     assert shown.introspects == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("select s.f(id) as n, amount as a from s.orders where id > {}", True),
+        ('select s."F" (id) as n, amount as a from s.orders where id > {}', True),
+        ("select fee as n, amount as a from s.orders as f where f.id > {}", False),
+    ],
+)
+def test_a_function_is_a_cause_only_of_what_calls_it(sql: str, told: bool) -> None:
+    base, _ = sides(sql.format(1), RAW)
+    _, head = sides(sql.format(2), RAW)
+    causes = compare(base, head).causes.of("model.p.m")
+    assert any("x + 2" in str(cause) for cause in causes) is told
+    assert causes

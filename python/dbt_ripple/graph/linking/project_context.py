@@ -103,7 +103,7 @@ class ProjectContext:
         return {}
 
     def other_each_time(self, unique_id: str, own: Collection[str] | None = None) -> frozenset[str]:
-        """The columns of a node's query that may be other values each time it runs (`flow.determinism`).
+        """The columns of a node's query that may be other values each time it runs (`flow.varying_columns`).
 
         Those of the views that it reads are made anew with it; what a table holds is not.
 

@@ -1,0 +1,69 @@
+"""Who sees that rows come in another order: the guards, each with its near miss (executed in `driver/test_unpromised`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hand_made import node, project
+from msgspec.structs import replace
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes import compare
+
+T, U = "source.p.raw.t", "source.p.raw.u"
+WHOLE = {"k": "bigint", "v": "bigint"}
+
+
+def source(unique_id: str) -> Node:
+    return replace(node(unique_id), relation_name=f"s.{unique_id.rpartition('.')[2]}")
+
+
+def side(
+    edited: str, reader: str, *read: str, between: str = "table", types: Any = WHOLE
+) -> Project:
+    """t -> edited -> between -> reader, which may read u, too."""
+    models = (
+        node("model.p.edited", edited, T),
+        node("model.p.between", "select k, v from s.edited", "model.p.edited"),
+        node("model.p.reader", reader, *(f"model.p.{name}" for name in read), U),
+    )
+    for model, kind in zip(models, ("table", between, "table"), strict=True):
+        model.config["materialized"] = kind
+    known = {T: types, U: WHOLE, "model.p.edited": types}
+    if between != "ephemeral":
+        known["model.p.between"] = types
+    return project(source(T), source(U), *models, types=known, adapter="duckdb")
+
+
+def sees(reader: str, *read: str, **more: Any) -> bool:
+    """Whether a reader changes with an edit above it that leaves the same bag of rows."""
+    old, new = (f"select k, v from s.t group by {keys}" for keys in ("k, v", "v, k"))
+    comparison = compare(side(old, reader, *read, **more), side(new, reader, *read, **more))
+    return "model.p.reader" in comparison.changed
+
+
+@pytest.mark.parametrize(
+    ("reader", "seen"),
+    [
+        ("select list(v) as l from s.edited", True),
+        ("select sum(v) as n from s.edited", False),
+        ("select e.k from s.edited as e where e.v > (select u.v from s.u as u limit 1)", False),
+        ("select u.k from s.u as u where u.v > (select e.v from s.edited as e limit 1)", True),
+        ("with x as (select * from s.u), y as (select first(v) as f from x) select f, k from y, s.edited", False),
+        ("with x as (select * from s.edited), y as (select first(v) as f from x) select f, k from y, s.u", True),
+    ],
+)  # fmt: skip
+def test_only_the_order_of_tables_below_the_edit_counts(reader: str, seen: bool) -> None:
+    assert sees(reader, "edited") is seen
+
+
+@pytest.mark.parametrize("types", [WHOLE, {"k": "bigint", "v": "double"}, {}])
+def test_a_sum_through_an_ephemeral_model_is_of_what_that_reads(types: dict[str, str]) -> None:
+    """Its text is part of its reader's, and its columns have no types of their own."""
+    inlined = (
+        "with __dbt__cte__between as (select k, v from s.edited) "
+        "select sum(v) as n from __dbt__cte__between"
+    )
+    seen = sees(inlined, "between", between="ephemeral", types=types)
+    assert seen is (types != WHOLE)
