@@ -28,6 +28,7 @@ from dbt_ripple.changes.comparability import (
 from dbt_ripple.changes.compiled_sql_reuse import AgreedText, agree
 from dbt_ripple.changes.equivalent_macros import with_same_macros
 from dbt_ripple.changes.equivalent_queries import prove_equivalent
+from dbt_ripple.changes.kept_rows import prove_rows_kept
 from dbt_ripple.changes.order_seen import readers_of_order
 from dbt_ripple.changes.renamed_nodes import with_names_of_head
 from dbt_ripple.changes.seed_changes import SeedPair, pair_seeds
@@ -141,6 +142,21 @@ class Comparison:
         """Whether it is a semantic model, a metric or a saved query."""
         node = self.head.nodes.get(unique_id)
         return node is not None and node.resource_type in SEMANTIC
+
+    def unchanged(self) -> frozenset[str]:
+        """The relations that are the same on both sides, with the order of their rows; it follows `changed`."""
+        base, head = self.base_analysis.nodes, self.head_analysis.nodes
+        return frozenset(
+            unique_id
+            for unique_id, now in head.items()
+            if unique_id not in self.changed
+            and (then := base.get(unique_id)) is not None
+            and (
+                then is now
+                or (then.status, then.order, then.incidental, then.columns)
+                == (now.status, now.order, now.incidental, now.columns)
+            )
+        )
 
     @cached_property
     def causes(self) -> Causes:
@@ -260,7 +276,7 @@ def compare(
         and node.resource_type != "source"
         and unique_id not in head.nodes
     ]
-    if prove_equivalent(comparison, cache):
+    if _prove(comparison, cache):
         _semantic_layer_again(comparison, cache)
     if projects is not None and (seen := readers_of_order(comparison)):
         _compare_in_other_order(comparison, seen, cache, projects)
@@ -288,8 +304,14 @@ def _compare_in_other_order(
     comparison.notes.append(
         Code.SEES_ORDER(names=[head.nodes[unique_id].display_name for unique_id in seen])
     )
-    if prove_equivalent(comparison, cache):
+    if _prove(comparison, cache):
         _semantic_layer_again(comparison, cache)
+
+
+def _prove(comparison: Comparison, cache: Cache | None) -> bool:
+    """Whether more of any relation is the same than its plain fingerprints showed; that is noted then."""
+    reworded = prove_equivalent(comparison, cache)
+    return prove_rows_kept(comparison, cache) or reworded
 
 
 def _believe_base(comparison: Comparison) -> None:

@@ -98,6 +98,7 @@ class Texts:
     def __init__(self, comparison: Comparison) -> None:
         self.sides = (comparison.base, comparison.head)
         self.analyses = (comparison.base_analysis, comparison.head_analysis)
+        self.changed = comparison.changed
         self._written: dict[tuple[int, str], QueryText] = {}
 
     def of(self, side: int, unique_id: str) -> QueryText:
@@ -125,7 +126,9 @@ class Texts:
     def column(self, unique_id: str, before: str, after: str) -> tuple[str | None, str | None]:
         """The SQL of a column on both sides: over relations, or else where it first differs.
 
-        What is the same over relations, or too long to tell, is looked for on the way into CTEs.
+        What is the same over relations, or too long to tell, is looked for on the way into CTEs. If it is
+        the same all along and its relation has the rows that it had, it is the rows of a CTE that differ: then
+        these are the clauses that only one side has.
         """
         whole = self.definition(0, unique_id, before), self.definition(1, unique_id, after)
         if whole[0] != whole[1]:
@@ -135,6 +138,16 @@ class Texts:
         for a, b in zip(then, now, strict=False):
             if a != b:
                 return a, b
+        change = self.changed.get(unique_id)
+        if (
+            whole[0] is not None
+            and change is not None
+            and change.kind == "changed"
+            and not change.rows
+        ):
+            clauses = ["\n".join(texts) or None for texts in self.rows(unique_id)]
+            if clauses[0] != clauses[1]:
+                return clauses[0], clauses[1]
         return whole
 
     def rows(self, unique_id: str) -> tuple[list[str], list[str]]:

@@ -62,17 +62,7 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
     }
     if not edited:
         return False
-    unchanged = frozenset(
-        unique_id
-        for unique_id, now in head.nodes.items()
-        if unique_id not in comparison.changed
-        and (then := base.nodes.get(unique_id)) is not None
-        and (
-            then is now
-            or (then.status, then.order, then.incidental, then.columns)
-            == (now.status, now.order, now.incidental, now.columns)
-        )
-    )
+    unchanged = comparison.unchanged()
     one, other = _in_canonical_form(comparison, unchanged, edited, cache)
     nodes = _nodes(comparison, one, other, changed)
     proven = _tests(comparison, one, other, tests, nodes)
@@ -189,7 +179,7 @@ def _nodes(
             comparison.reworded[unique_id] = _rules(unique_id, one, other)
         else:
             comparison.changed[unique_id] = change
-        nodes[unique_id] = _with_fingerprints_of(then, before, now, here)
+        nodes[unique_id] = with_fingerprints_of(then, before, now, here)
     return nodes
 
 
@@ -252,7 +242,7 @@ def _tests(
     return analyses
 
 
-def _with_fingerprints_of(
+def with_fingerprints_of(
     then: NodeAnalysis, before: NodeAnalysis, now: NodeAnalysis, here: NodeAnalysis
 ) -> NodeAnalysis:
     """A node of head under base's fingerprints, where it is equal in canonical form.

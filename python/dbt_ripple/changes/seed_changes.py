@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.git_history import has_one_version
-from dbt_ripple.graph.seed_files import LOADERS_THAT_GUESS, SeedFile, SeedFiles, checksum
+from dbt_ripple.graph.seed_files import SeedFile, SeedFiles, checksum
 from dbt_ripple.reasons import Code, Reason
 
 
@@ -63,9 +63,8 @@ def pair_seeds(base: Project, head: Project, *, of_one: bool = False) -> SeedPai
             if (
                 then is not None
                 and now is not None
-                and then.values
-                and now.values
-                and (adapter not in LOADERS_THAT_GUESS or (then.plain and now.plain))
+                and then.is_read_alike(adapter)
+                and now.is_read_alike(adapter)
             ):
                 by_content.add(node.unique_id)
                 formerly[node.unique_id] = _renamed(then, now)

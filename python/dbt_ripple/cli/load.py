@@ -134,7 +134,7 @@ def snapshot_of(
             f"{count(missing, 'node')} not compiled, so their columns are not followed; "
             "`dbt docs generate` of the whole project into its own --target-path compiles them"
         )
-    analysis = target.analysis(expressions=True, own=True)
+    analysis = target.as_loaded()
     declared = open_assets(project_dir, assets, lambda: target.project)
     if declared is not None:
         from dbt_ripple.graph.assets.asset_lineage import AssetLineage

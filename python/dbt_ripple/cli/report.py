@@ -212,7 +212,7 @@ def _load(
 
     project = of_dbt = target.project
     check_compiled(project)
-    analysis = target.analysis(expressions=True, own=True)
+    analysis = target.as_loaded()
     declared = open_assets(project_dir, assets, lambda: of_dbt)
     if declared is not None:
         from dbt_ripple.graph.assets.asset_lineage import AssetLineage

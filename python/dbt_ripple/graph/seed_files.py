@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
-from dbt_ripple.artifacts import Node
+from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.graph.git_history import revisions
 
@@ -74,6 +74,10 @@ class SeedFile:
         What a loader that guesses quotes and escapes from the whole file could take for one stands nowhere in it.
         """
         return _is_plain(self.content, _rows(self.content, self.delimiter) or [])
+
+    def is_read_alike(self, adapter: str | None) -> bool:
+        """Whether the columns that this adapter loads are equal to those of another such file where their values are."""
+        return bool(self.values) and (adapter not in LOADERS_THAT_GUESS or self.plain)
 
     @property
     def _rows(self) -> list[list[str]]:
@@ -140,6 +144,21 @@ class SeedFiles:
         self.reordered = reordered
         self.formerly = formerly or {}
         self._parsed: dict[tuple[str, str], SeedFile | None] = {}
+
+    @classmethod
+    def by_their_values(cls, project: Project) -> SeedFiles:
+        """The files at hand of a project's seeds, each column told apart by its values.
+
+        So that two analyses can be compared which never meet, as those of two loads.
+        """
+        files = cls()
+        adapter = project.metadata.adapter_type
+        files.changed = files.by_content = {
+            node.unique_id
+            for node in project.of_type("seed")
+            if (file := files.read(node)) is not None and file.is_read_alike(adapter)
+        }
+        return files
 
     def read(self, node: Node) -> SeedFile | None:
         """The file of a seed; None where no file with its checksum can be read."""

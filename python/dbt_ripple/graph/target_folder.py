@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.query_cache import LowerMany
 
 T = TypeVar("T")
-_Asked = tuple[bool, bool, bool]
+_Asked = tuple[bool, bool, bool, bool]
 
 _METADATA: Final = re.compile(rb'\s*\{\s*"metadata"\s*:\s*')
 _HEAD: Final = 1 << 16
@@ -229,16 +229,29 @@ class TargetFolder:
             summary.seconds = {**dict.fromkeys(STAGES, 0.0), "read": round(self.read_seconds, 3)}
         return summary
 
+    def as_loaded(self) -> Analysis:
+        """What a load writes: with expressions and own fingerprints, and seeds as `SeedFiles.by_their_values` has them.
+
+        Raises:
+            RippleError: as `summary`.
+        """
+        return self.analysis(expressions=True, own=True, seeds_by_values=True)
+
     def analysis(
-        self, *, tests: bool = True, expressions: bool = False, own: bool = False
+        self,
+        *,
+        tests: bool = True,
+        expressions: bool = False,
+        own: bool = False,
+        seeds_by_values: bool = False,
     ) -> Analysis:
         """Everything, as `graph.analyse_project.analyse` says it.
 
         Raises:
             RippleError: as `summary`.
         """
-        asked = tests, expressions, own
-        for options in (asked, (tests, True, own)):
+        asked = tests, expressions, own, seeds_by_values
+        for options in (asked, (tests, True, own, seeds_by_values)):
             if options in self._analyses:
                 return self._analyses[options]
         kind = repr(("analysis", *asked)).encode()
@@ -258,6 +271,7 @@ class TargetFolder:
             # Here, because a warm run does without.
             from dbt_ripple.graph.analyse_project import analyse
             from dbt_ripple.graph.process_pool import cores, in_processes
+            from dbt_ripple.graph.seed_files import SeedFiles
 
             processes = cores() if self.processes is None else self.processes
             analysis = analyse(
@@ -267,6 +281,7 @@ class TargetFolder:
                 own=own,
                 cache=self.cache,
                 lower_many=self._lower_many or in_processes(processes),
+                seeds=SeedFiles.by_their_values(project) if seeds_by_values else None,
             )
             if self._key is not None:
                 self._keep(kind, encode(analysis))

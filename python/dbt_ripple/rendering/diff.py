@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,8 +24,9 @@ def name_of(unique_id: str, head: Project, base: Project) -> str:
     return node.spoken_name if node else unique_id
 
 
-def described(column: ColumnDiff) -> Iterator[str]:
-    """A column's change: what happened, then what stood there and what stands there now."""
+def described(columns: Sequence[ColumnDiff]) -> Iterator[str]:
+    """The change of a column, or of several alike: what happened, then what stood there and what stands there now."""
+    column = columns[0]
     if column.change == "renamed":
         yield f"{column.name}: renamed from {column.before}"
     elif column.change == "retyped":
@@ -32,7 +34,7 @@ def described(column: ColumnDiff) -> Iterator[str]:
     elif column.before is not None and column.before == column.after:
         yield f"{column.name}: {column.change} through what {column.after} is made of"
     else:
-        yield f"{column.name}: {column.change}"
+        yield f"{', '.join(c.name for c in columns)}: {column.change}"
         before, after = two_lines(column.before, column.after)
         if before is not None:
             yield f"- {before}"
@@ -53,13 +55,20 @@ def entries(node: NodeDiff) -> Iterator[list[str]]:
     if lines := list(rows_described(node)):
         yield lines
     by_the_same = [c for c in node.columns if _by_the_rows(node, c)]
-    for column in node.columns:
-        if column.change != "upstream" and column not in by_the_same:
-            yield list(described(column))
+    own = [c for c in node.columns if c.change != "upstream" and c not in by_the_same]
+    for _, alike in groupby(own, key=_said_of):
+        yield list(described([*alike]))
     if by_the_same:
         yield [f"{count(len(by_the_same), 'column')} redefined by that"]
     if node.reordered and node.change == "changed":
         yield ["columns in another order"]
+
+
+def _said_of(column: ColumnDiff) -> tuple[str | None, ...]:
+    """What is said of a column; of columns that stand together and of which the same is said, it is said once."""
+    with_its_name = column.change in ("renamed", "retyped") or column.before == column.after
+    name = column.name if with_its_name else None
+    return name, column.change, column.before, column.after
 
 
 def _by_the_rows(node: NodeDiff, column: ColumnDiff) -> bool:

@@ -149,17 +149,7 @@ class _Proofs:
         self.built = built
         self.failed = {r.unique_id for r in base.run_results if r.status in ("fail", "warn")}
         before, now = comparison.base_analysis, comparison.head_analysis
-        unchanged = frozenset(
-            unique_id
-            for unique_id, analysed in now.nodes.items()
-            if unique_id not in comparison.changed
-            and (then := before.nodes.get(unique_id)) is not None
-            and (
-                then is analysed
-                or (then.status, then.order, then.incidental)
-                == (analysed.status, analysed.order, analysed.incidental)
-            )
-        )
+        unchanged = comparison.unchanged()
         settled = frozenset(self.settled())
         known_constraints = KnownConstraints()
         seeds = comparison.seeds

@@ -9,6 +9,7 @@ from hand_made import check, node, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project, RunResult
+from dbt_ripple.changes import compare
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.reasons import Reason
 from dbt_ripple.selection import ProvenTest, Selection, select
@@ -392,12 +393,13 @@ def test_a_test_that_failed_on_base_is_not_proven_on_another() -> None:
 )
 def test_what_is_unique_by_its_own_query_needs_no_test(stg_products: str) -> None:
     test = unique("id")
-    selected, proven = picked(
+    sides = (
         passed(shop(test, stg_products=stg_products)),
         shop(test, orders=LEFT, stg_products=stg_products),
     )
-    assert (selected, facts(proven["unique_orders_id"])) == ([], [])
-    assert "stg_products is unique on product_id, by its" in str(proven["unique_orders_id"].reason)
+    assert picked(*sides) == ([], {})
+    (words,) = compare(*sides).reworded["model.p.orders"]
+    assert "stg_products is unique on product_id, by its" in words
 
 
 @pytest.mark.parametrize(

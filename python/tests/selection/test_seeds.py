@@ -20,6 +20,7 @@ from dbt_ripple.governance.gate import gate
 from dbt_ripple.governance.hypothetical_changes import Change
 from dbt_ripple.governance.impact import impact
 from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.selection import select
 
 OLD = "sku,price,name\na,1.50,Tea\nb,2,Pot\n"
@@ -54,6 +55,37 @@ def test_a_corrected_value_changes_its_column_only(tmp_path: Path, listed: bool)
     head = side(tmp_path / "head", OLD.replace("1.50", "1.75"), listed=listed)
     assert names(base, head) == ["on_price", "on_all"]
     assert picked(base, head).models == [SEED]
+
+
+def loaded(root: Path, text: str, adapter: str = "spark") -> dict[str, str]:
+    """The fingerprint of each column, and of the rows, of a seed as ``load`` writes them: with no other side."""
+    made = side(root, text)
+    made = project(*made.nodes.values(), catalog={SEED: ["sku", "price", "name"]}, adapter=adapter)
+    analysis = analyse(made, own=True, seeds=SeedFiles.by_their_values(made)).nodes[SEED]
+    columns = dict(zip(analysis.columns, analysis.fingerprints, strict=True))
+    return {**columns, "rows": analysis.rows_fingerprint}
+
+
+def loaded_otherwise(tmp_path: Path, then: str, now: str, adapter: str = "spark") -> list[str]:
+    """What differs between two loads."""
+    before = loaded(tmp_path / "then", then, adapter)
+    after = loaded(tmp_path / "now", now, adapter)
+    return [name for name in before if before[name] != after[name]]
+
+
+def test_two_loads_tell_the_columns_of_a_seed_apart(tmp_path: Path) -> None:
+    corrected = OLD.replace("1.50", "1.75")
+    assert loaded_otherwise(tmp_path, OLD, corrected) == ["price"]
+    assert loaded_otherwise(tmp_path, OLD, OLD.replace("\n", "\r\n")) == []
+    assert len(loaded_otherwise(tmp_path, OLD, OLD + "c,3,Cup\n")) == 4
+
+
+def test_a_load_takes_no_column_of_a_file_that_the_engine_guesses_at(tmp_path: Path) -> None:
+    quoted = OLD.replace("Tea", '"Te""a"')
+    assert loaded_otherwise(tmp_path, quoted, quoted.replace("1.50", "1.75")) == ["price"]
+    assert len(loaded_otherwise(tmp_path, quoted, quoted.replace("1.50", "1.75"), "duckdb")) == 4
+    uneven = OLD + "c\n"
+    assert len(loaded_otherwise(tmp_path, uneven, uneven.replace("1.50", "1.75"))) == 4
 
 
 def test_another_row_changes_everything(tmp_path: Path) -> None:

@@ -152,6 +152,11 @@ class FactMode(LinkingMode):
             return set()
         return {column for of, column in linked.relation.reads() if of == unique_id} - {ROWS}
 
+    def used_by(self, unique_id: str) -> list[str]:
+        """The facts that a query used itself, without those used above it, in words."""
+        reader = self.linker.project.nodes[unique_id].display_name
+        return [use.words for use in self._steps.get(unique_id, {}) if use.reader == reader]
+
     def keeps(self, unique_id: str, parent: str, columns: set[str]) -> bool:
         """Whether a relation has all rows of its parent, and these columns as they are there."""
         here, there = (self.linker.node(u).relation for u in (unique_id, parent))
