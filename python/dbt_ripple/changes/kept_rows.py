@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def prove_rows_kept(comparison: Comparison, cache: Cache | None = None) -> bool:
     """Take out of `changed`, and of head's analysis, what joins keep.
 
-    It takes the types of base's columns: a conversion can make two keys equal.
+    Keys have to be of one type, by base's catalog, by casts, or as one column: a conversion can make two equal.
 
     Args:
         comparison: of base and head, which is changed in place.
@@ -40,7 +40,7 @@ def prove_rows_kept(comparison: Comparison, cache: Cache | None = None) -> bool:
     Returns:
         Whether more of any relation is now known to be the same than its fingerprints showed.
     """
-    if not comparison.base.types or not any(_joins(comparison, u) for u in comparison.changed):
+    if not any(_joins(comparison, u) for u in comparison.changed):
         return False
     proof = _Proof(comparison, cache)
     nodes = dict(proof.nodes())

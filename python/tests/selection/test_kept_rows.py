@@ -67,6 +67,22 @@ def test_a_filter_below_a_group_by_leaves_the_rows_of_a_left_join(adapter: str) 
     assert (change[TOP].rows, change[TOP].redefined) == (False, ["n"])
 
 
+@pytest.mark.parametrize(
+    "top",
+    [
+        JOINED.replace("select customer_id,", "select cast(customer_id as integer) as customer_id,")
+        .replace("group by customer_id", "group by 1")
+        .replace("on c.id", "on cast(c.id as integer)"),
+        JOINED.replace("s.customers", "s.orders")
+        .replace("on c.id", "on c.customer_id")
+        .replace("with o", "with customers as (select id from s.customers), o"),
+    ],
+)
+def test_types_may_be_told_by_the_query(top: str) -> None:
+    """Without a catalog, as with `--base-ref`."""
+    assert selected(side("", top, types=False), side(EDIT, top, types=False)) == ["of_n"]
+
+
 def test_the_clause_that_was_edited_is_shown_of_the_columns_it_changes() -> None:
     base, head = side(""), side(EDIT)
     said = [*diff_markdown(diff(compare(base, head)), base, head)]
