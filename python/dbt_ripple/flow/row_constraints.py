@@ -170,7 +170,12 @@ _CAST_TYPES: Final = {
 }
 
 
-_AS_TEXT_THE_SAME: Final = frozenset({"boolean", "date", "integer", "text", "uuid"})
+TEXT_OF_A_SOURCE: Final = "text of a source"
+"""The family of text that may compare by a collation that no catalog shows: two columns of it need not be of one type."""
+
+_AS_TEXT_THE_SAME: Final = frozenset(
+    {"boolean", "date", "integer", "text", TEXT_OF_A_SOURCE, "uuid"}
+)
 """Families of which two values that differ are two texts, and one value is one."""
 
 _TEXT: Final = frozenset(
@@ -180,6 +185,8 @@ _TEXT: Final = frozenset(
     ).split()
 )
 """Functions that give text (some of them bytes, of bytes), whatever they are called on."""
+_HASHES: Final = frozenset({b"MD5", b"SHA", b"SHA2"})
+"""Those of them of which the text has no collation, whatever theirs has. (A cast keeps it: executed on DuckDB.)"""
 
 
 def type_family(name: str | None) -> str | None:
@@ -480,28 +487,33 @@ class KnownConstraints:
         if type(e) is not list:
             return _FAMILY_OF.get(self.literals.get(_constant(e), ""))
         if e[0] in _TEXT:
-            return None if self.is_collated(env, e) else "text"
+            return self.text_family(env, e)
         if e[0] in (b"Cast", b"TryCast") and len(e) == 5 and type(e[4]) is bytes:
-            return _CAST_TYPES.get(e[4])
+            family = _CAST_TYPES.get(e[4])
+            return self.text_family(env, e) if family == "text" else family
         # What is one of several things of one type is of that type; a NULL among them is of any.
         families = {self.family(env, piece) for piece in _chosen(e) or () if piece != _NULL}
         return families.pop() if len(families) == 1 else None
 
-    def is_collated(self, env: Env, e: Expr) -> bool:
-        """Whether a text may be equal to other texts than its letters: it came by COLLATE."""
+    def text_family(self, env: Env, e: Expr) -> str | None:
+        """The family of a text; None where it may be equal to other texts than its letters: it came by COLLATE."""
+        family = "text"
         stack = [e]
         while stack:
             piece = stack.pop()
             if type(piece) is int:
-                if self.collates and self.types.get(env.ref(piece)[0], "") is None:
-                    return True
+                known = self.types.get(env.ref(piece)[0], "")
+                if self.collates and known is None:
+                    return None
+                if known == TEXT_OF_A_SOURCE:
+                    family = TEXT_OF_A_SOURCE
             elif type(piece) is list:
                 if piece[0] == b"Collate" or (piece[0] == "Q" and self.collates):
-                    return True
-                if piece[0] == "Q":
+                    return None
+                if piece[0] == "Q" or piece[0] in _HASHES:
                     continue
                 stack.extend(piece)
-        return False
+        return family
 
     def _paired(
         self, env: Env, source: int, key: str, left: bytes, raw: bytes | None, family: str | None
@@ -512,7 +524,9 @@ class KnownConstraints:
         fp = right
         for w in env.wraps[source][:-1]:
             fp = _wrapped(w, fp)
-        one_type = raw == right or (their_family is not None and their_family == family)
+        one_type = raw == right or (
+            their_family is not None and their_family == family and family != TEXT_OF_A_SOURCE
+        )
         return _Pair(key, left, fp, one_type)
 
     # -- the rest of a SELECT --
@@ -650,7 +664,7 @@ class KnownConstraints:
                 self.counts[fp] = (first.fp, *counted)
                 facts.not_null[fp] = OF_ITSELF
             family = self.family(env, e)
-            if self.collates and family is None and self.is_collated(env, e):
+            if self.collates and family is None and self.text_family(env, e) is None:
                 self.typed(env.fp(e), None)
             elif family is not None:
                 self.typed(env.fp(e) if wide else fps[i], family)
@@ -980,9 +994,9 @@ _ONE_OF_ROWS: Final = frozenset(
 """Aggregates and functions of windows that give a value of one of the rows, where nothing else is
 written: a LAG with a default has more arguments."""
 
-_KIND_OF: Final = {"text": "text", "integer": "number"}
+_KIND_OF: Final = {"text": "text", TEXT_OF_A_SOURCE: "text", "integer": "number"}
 """Of a family of types: what its constants are."""
-_FAMILY_OF: Final = {kind: family for family, kind in _KIND_OF.items()}
+_FAMILY_OF: Final = {"text": "text", "number": "integer"}
 _A_LIST: Final = [b"this", b"expressions"]
 _QUOTED: Final = re.compile("'((?:[^']|'')*)'")
 _INTEGER: Final = re.compile(r"(?<![\w.])\d{1,15}(?![\w.])")

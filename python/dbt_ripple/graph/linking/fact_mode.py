@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -21,6 +22,7 @@ from dbt_ripple.flow.identifiers import fold_stored, keeps_case
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.row_constraints import (
+    TEXT_OF_A_SOURCE,
     Facts,
     FactUse,
     KnownConstraints,
@@ -28,6 +30,7 @@ from dbt_ripple.flow.row_constraints import (
     Unique,
     type_family,
 )
+from dbt_ripple.graph.column_edges import value_edges
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.compared_side import ComparedSide
@@ -40,7 +43,11 @@ from dbt_ripple.graph.linking.seed_constraints import note_constraints_of_files
 from dbt_ripple.graph.linking.seeds import types_of_seed
 from dbt_ripple.graph.relations import LinkedNode, unchanged_relation
 from dbt_ripple.graph.tested_constraints import note_constraints
+from dbt_ripple.graph.traversal import Vertex, reach_all
 from dbt_ripple.reasons import Code, Reason
+
+COLLATIONS_IN_TYPES: Final = frozenset({"athena", "clickhouse", "databricks", "spark", "trino"})
+"""Dialects whose columns have no collation, or one that a catalog shows."""
 
 HOLDS_ITS_QUERY: Final = frozenset(
     {"dynamic_table", "ephemeral", "materialized_view", "table", "view"}
@@ -393,5 +400,31 @@ class FactMode(LinkingMode):
         types = [(c.name, c.type) for c in self.evidence.columns(unique_id)]
         for name, type_ in types or types_of_seed(linker, linker.project.nodes[unique_id]):
             column = columns.get(fold_stored(name, linker.dialect))
-            if column is not None:
-                self.known_constraints.typed(column[0], type_family(type_))
+            if column is None:
+                continue
+            family = type_family(type_)
+            if family == "text" and (unique_id, name.lower()) in self.text_of_sources:
+                family = TEXT_OF_A_SOURCE
+            self.known_constraints.typed(column[0], family)
+
+    @functools.cached_property
+    def text_of_sources(self) -> Collection[Vertex]:
+        """Every column, in lower case, that has values of a source's column, which may have a collation of its own.
+
+        So have tables that are made of it, and functions and casts of it, but for hashes.
+        """
+        linker, analysis = self.linker, self.analysis
+        if linker.dialect in COLLATIONS_IN_TYPES:
+            return ()
+        sources = linker.project.of_type("source")
+        outside = {s.unique_id for s in sources if s.unique_id not in linker.names.canonical}
+        starts = [
+            (unique_id, name.lower())
+            for unique_id, seen in analysis.nodes.items()
+            if unique_id in outside or seen.status == "opaque"
+            for name in seen.columns
+        ]
+        passed_on: dict[Vertex, list[Vertex]] = defaultdict(list)
+        for (parent, column), child, name in value_edges(analysis.edges, None):
+            passed_on[parent, column.lower()].append((child, name.lower()))
+        return reach_all(starts, passed_on)
