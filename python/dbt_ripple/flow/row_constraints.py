@@ -221,6 +221,7 @@ class KnownConstraints:
         reader: whose query is being linked.
         named: what a joined relation is called in words.
         collates: whether any query so far has a COLLATE.
+        looks_up: whether a join with at most one match for each row is taken for a lookup.
         literals: the constants of the queries, each by its fingerprint: as text in quotes, or as a
             number. What else a query holds is among neither.
         values: of a column, by its ``V``, the constants of which each of its values that is not NULL
@@ -234,6 +235,7 @@ class KnownConstraints:
         self.named = named
         self.counts: dict[bytes, tuple[bytes, bytes, bool]] = {}
         self.collates = False
+        self.looks_up = True
         self.literals: dict[bytes, str] = dict.fromkeys(_NUMBERS, "number")
         self.values: dict[bytes, frozenset[bytes]] = {}
 
@@ -362,7 +364,7 @@ class KnownConstraints:
         if kind in INNER_JOINS or kind == "LEFT":
             same = frozenset(p.right for p in pairs if p.one_type)
             unique = Unique(frozenset(), OF_ITSELF) if right.single else right.unique_on(same)
-            if unique is not None:
+            if unique is not None and self.looks_up:
                 return self.lookup(env, item, left, right, side, keys, pairs, unique), True
         if kind in INNER_JOINS:
             facts = _fanned(left, joined(left.rows, right.rows, n, token, keys))

@@ -230,12 +230,14 @@ class TargetFolder:
         return summary
 
     def as_loaded(self) -> Analysis:
-        """What a load writes: with expressions and own fingerprints, and seeds as `SeedFiles.by_their_values` has them.
+        """What a load writes, and compares with what another one wrote: with expressions and own fingerprints.
+
+        Columns of seeds are told apart by their values, and what a join keeps is equal.
 
         Raises:
             RippleError: as `summary`.
         """
-        return self.analysis(expressions=True, own=True, seeds_by_values=True)
+        return self.analysis(expressions=True, own=True, to_load=True)
 
     def analysis(
         self,
@@ -243,15 +245,15 @@ class TargetFolder:
         tests: bool = True,
         expressions: bool = False,
         own: bool = False,
-        seeds_by_values: bool = False,
+        to_load: bool = False,
     ) -> Analysis:
         """Everything, as `graph.analyse_project.analyse` says it.
 
         Raises:
             RippleError: as `summary`.
         """
-        asked = tests, expressions, own, seeds_by_values
-        for options in (asked, (tests, True, own, seeds_by_values)):
+        asked = tests, expressions, own, to_load
+        for options in (asked, (tests, True, own, to_load)):
             if options in self._analyses:
                 return self._analyses[options]
         kind = repr(("analysis", *asked)).encode()
@@ -270,10 +272,14 @@ class TargetFolder:
             check_compiled(project)
             # Here, because a warm run does without.
             from dbt_ripple.graph.analyse_project import analyse
+            from dbt_ripple.graph.linking.kept_rows_mode import with_kept_rows
+            from dbt_ripple.graph.linking.project_context import ProjectContext
             from dbt_ripple.graph.process_pool import cores, in_processes
             from dbt_ripple.graph.seed_files import SeedFiles
 
             processes = cores() if self.processes is None else self.processes
+            context = ProjectContext(project)
+            seeds = SeedFiles.by_their_values(project) if to_load else None
             analysis = analyse(
                 project,
                 tests=tests,
@@ -281,8 +287,11 @@ class TargetFolder:
                 own=own,
                 cache=self.cache,
                 lower_many=self._lower_many or in_processes(processes),
-                seeds=SeedFiles.by_their_values(project) if seeds_by_values else None,
+                seeds=seeds,
+                context=context,
             )
+            if seeds is not None:
+                analysis = with_kept_rows(context, analysis, seeds, self.cache)
             if self._key is not None:
                 self._keep(kind, encode(analysis))
         self._analyses[asked] = analysis

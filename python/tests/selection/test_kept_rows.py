@@ -12,6 +12,10 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.project import TestMetadata
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.diff import diff
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.linking.kept_rows_mode import with_kept_rows
+from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.rendering.diff import diff_markdown
 
 ORDERS, CUSTOMERS, TOP = "source.p.raw.orders", "source.p.raw.customers", "model.p.top"
@@ -177,8 +181,6 @@ def test_what_a_view_joins_may_be_evaluated_by_its_readers() -> None:
         check("of_v", "select id from s.v where id is null", "model.p.v"),
         OF_VIEW,
         check("of_w", "select id from s.w where id is null", "model.p.w"),
-        node("model.p.stored", "select id from s.v", "model.p.v"),
-        check("of_stored", "select id from s.stored where id is null", "model.p.stored"),
     ]
     assert of_more(*more) == ["of_v", "of_w"]
 
@@ -204,22 +206,17 @@ def test_what_cannot_be_followed_may_see_another_order() -> None:
     assert of_more(PYTHON, of_python, test) == ["of_of_py"]
 
 
-ASKS = "{% set ids = dbt_utils.get_column_values(ref('below'), 'id') %} select 1 as x"
-ASKING = node("model.p.asking", "select 1 as x", "model.p.below", raw=ASKS)
+def asking(column: str) -> Node:
+    asks = f"{{% set all = dbt_utils.get_column_values(ref('top'), '{column}') %}} select 1 as x"
+    return node("model.p.asking", "select 1 as x", TOP, raw=asks)
 
 
-def test_what_asks_the_warehouse_is_not_judged_by_its_compiled_text() -> None:
-    """Nor is what reads it, under any of its names, nor a test that asks."""
-    named_otherwise = node("source.p.other.asking")
-    more = [
-        ASKING,
-        check("of_asking", "select x from s.asking", "model.p.asking"),
-        named_otherwise,
-        check("of_source", "select x from s.asking", "source.p.other.asking"),
-        check("asking_itself", "select 1 as x", "model.p.below", raw=ASKS),
-    ]
-    assert of_more(*more) == ["of_asking", "of_source", "asking_itself"]
-    assert "model.p.asking" in compare(over({}, "", *more), over({}, EDIT, *more)).changed
+@pytest.mark.parametrize(("column", "more"), [("id", []), ("n", ["of_asking"])])
+def test_who_asks_the_warehouse_for_what_is_kept_is_told_the_same(
+    column: str, more: list[str]
+) -> None:
+    test = check("of_asking", "select x from s.asking", "model.p.asking")
+    assert of_more(asking(column), test) == more
 
 
 def test_a_count_of_rows_that_are_kept_is_kept() -> None:
@@ -257,6 +254,115 @@ def test_where_a_column_comes_from_is_asked_of_the_plain_comparison() -> None:
     )
     summed = JOINED.replace("count(*)", "sum(amount)")
     assert selected(side("", JOINED, test), side(EDIT, summed, test)) == ["of_n", "not_from_amount"]
+
+
+BY_TEXT = JOINED.replace("customer_id", "code").replace("c.id =", "c.code =")
+
+
+@pytest.mark.parametrize(
+    ("top", "adapter", "kept"),
+    [
+        (BY_TEXT, "duckdb", False),
+        (BY_TEXT, "spark", True),  # whose types show a collation
+        (BY_TEXT.replace("c.code =", "cast(c.code as varchar) ="), "duckdb", False),
+        (BY_TEXT.replace("c.code =", "upper(c.code) ="), "duckdb", False),
+        (
+            BY_TEXT.replace("c.code =", "md5(c.code) =")
+            .replace("select code", "select md5(code) as code")
+            .replace("by code", "by 1"),
+            "duckdb",
+            True,
+        ),
+        (
+            BY_TEXT.replace("c.code =", "cast(c.id as varchar) =")
+            .replace("select code", "select cast(id as varchar) as code")
+            .replace("by code", "by 1"),
+            "duckdb",
+            True,
+        ),
+        (
+            BY_TEXT.replace("s.customers", "s.orders").replace(
+                "with o", "with customers as (select id from s.customers), o"
+            ),
+            "duckdb",
+            True,
+        ),
+    ],
+)
+def test_text_of_two_columns_of_sources_may_be_compared_by_other_rules(
+    top: str, adapter: str, kept: bool
+) -> None:
+    expected = ["of_n"] if kept else EVERY
+    assert selected(side("", top, adapter=adapter), side(EDIT, top, adapter=adapter)) == expected
+
+
+def test_a_table_hands_on_the_collation_of_a_source() -> None:
+    """So does a function of it; a hash does not."""
+    for code, kept in (("code", False), ("lower(code)", False), ("md5(code)", True)):
+        stg = node("model.p.stg", f"select id, {code} as code from s.customers", CUSTOMERS)
+        by = code if kept else "code"
+        text = f"select {by} as k, count(*) as n from s.orders {{where}} group by 1"
+        joined = f"with o as ({text}) select c.id, o.n from s.stg c left join o on c.code = o.k"
+        sides = []
+        for where in ("", EDIT):
+            made = side(where)
+            top = node(TOP, joined.replace("{where}", where), ORDERS, "model.p.stg")
+            types = {u: {c.name: str(c.type) for c in of} for u, of in made.catalog.items()}
+            types["model.p.stg"] = {"id": "INTEGER", "code": "VARCHAR"}
+            nodes = {**made.nodes, TOP: top}
+            sides.append(project(*nodes.values(), stg, types=types, adapter="duckdb"))
+        assert selected(*sides) == (["of_n"] if kept else EVERY), code
+
+
+def test_the_engine_compares_by_a_collation_that_no_catalog_shows() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("create table c as select 1 as id, 'a' as code")
+        connection.execute("alter table c alter code type varchar collate nocase")
+        connection.execute("create table o as from (values ('a', 1), ('A', 20)) t(code, amount)")
+        shown = connection.execute("describe c").fetchall()
+        assert shown[1][:2] == ("code", "VARCHAR")
+        for code in ("code", "cast(code as varchar)", "lower(code)"):
+            connection.execute(f"create or replace table stg as select id, {code} as code from c")
+            joined = "from stg join (select code from o {} group by code) o on stg.code = o.code"
+            count = f"select count(*) {joined}"
+            found = [
+                connection.execute(count.format(w)).fetchone() for w in ("", "where amount < 9")
+            ]
+            assert found == [(2,), (1,)], code
+
+
+def loaded(made: Project) -> dict[str, tuple[object, ...]]:
+    """What `load` compares of each node and test of a project, with no other side at hand."""
+    analysis = with_kept_rows(ProjectContext(made), analyse(made, own=True), SeedFiles())
+    return {
+        unique_id: (seen.rows_fingerprint, *seen.fingerprints)
+        for unique_id, seen in (analysis.nodes | analysis.tests).items()
+    }
+
+
+LOADED = {
+    "a table": (side(""), side(EDIT)),
+    "over a table": (over({}, ""), over({}, EDIT)),
+    "a view": (side("", **VIEW), side(EDIT, **VIEW)),
+    "a view beside it": (
+        over({}, "", JOINING_VIEW, OF_VIEW),
+        over({}, EDIT, JOINING_VIEW, OF_VIEW),
+    ),
+    "without types": (side("", types=False), side(EDIT, types=False)),
+    "with a hook": (
+        side("", config=NEAR["a hook makes rows of columns"][1]["config"]),
+        side(EDIT, config=NEAR["a hook makes rows of columns"][1]["config"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LOADED)
+def test_two_loads_differ_where_the_comparison_does(case: str) -> None:
+    base, head = LOADED[case]
+    before, now = loaded(base), loaded(head)
+    differ = {unique_id for unique_id in now if before[unique_id] != now[unique_id]}
+    tests = {f"test.p.{name}" for name in selected(base, head)}
+    assert differ == {*compare(base, head).changed, *tests}
 
 
 def rows_of(sql: str, where: str) -> list[Any]:

@@ -5,7 +5,7 @@ are. The others do single steps otherwise:
 
 * `own_mode`: over parents of which only the names of the columns count;
 * `canonical_mode`: queries rewritten into their canonical form, to compare two sides;
-* `fact_mode`: with what tests prove of rows (rules 14 and 15);
+* `fact_mode`: with what tests prove of rows (rules 14 and 15), and `kept_rows_mode`: with what queries alone do;
 * `graph.broken_nodes`: only over columns that certainly exist.
 """
 
