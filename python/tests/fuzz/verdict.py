@@ -35,6 +35,8 @@ class Prints:
     missing: tuple[str, ...] = ()
     canonical: Relation | None = None
     """In the form of the second comparison, where it has one."""
+    unbuilt: Relation | None = None
+    """In the form of the second comparison where no build evaluates it, as of a view."""
     refused: tuple[str, ...] = ()
     """Of what is missing, the names for which the engine is said to refuse the query."""
     raised: str = ""
@@ -93,9 +95,15 @@ def prints(sql: str, dialect: str, known_constraints: KnownConstraints | None = 
     missing = tuple(linked.missing)
     names = refused(sql, dialect) if missing else ()
     table_with_facts = functools.partial(table, tables=tables)
-    form = canonical(sql, dialect, linked, table_with_facts, types=lambda key: tables.get(key, {}))
-    reworded = form.linked.relation if form is not None else None
-    return Prints(None, linked.relation, proven, missing, reworded, names)
+    types = lambda key: tables.get(key, {})  # noqa: E731
+    forms = [
+        form.linked.relation if form is not None else None
+        for is_built in (True, False)
+        for form in [
+            canonical(sql, dialect, linked, table_with_facts, types=types, is_built=is_built)
+        ]
+    ]
+    return Prints(None, linked.relation, proven, missing, *forms, refused=names)
 
 
 def reworded(sql: str, dialect: str) -> tuple[str, str] | None:
@@ -159,6 +167,25 @@ def judge(base: Result, head: Result, b: Prints, h: Prints, dialect: str) -> Ver
                 missed = not_seen(base, head, pairs, *seen)
                 missed = how + missed if missed else ""
     return Verdict(differed, missed, broken=broken)
+
+
+def judge_unbuilt(base: Result | str, head: Result | str, b: Prints, h: Prints) -> Verdict:
+    """Of a view: where one of both fails when it is read, a fingerprint differs, or one side is opaque."""
+    differed = isinstance(base, str) != isinstance(head, str)
+    raised = b.raised or h.raised
+    if raised:
+        return Verdict(differed, f"raised {raised}")
+    if b.opaque is not None or h.opaque is not None:
+        return Verdict(differed, opaque=True)
+    ways = ((b.relation, h.relation, "fails"), (b.unbuilt, h.unbuilt, "reworded, fails"))
+    for one, other, how in ways if differed else ():
+        if (
+            one is not None
+            and other is not None
+            and (one.rows.fp, one.fps) == (other.rows.fp, other.fps)
+        ):
+            return Verdict(True, how)
+    return Verdict(differed)
 
 
 def not_seen(
