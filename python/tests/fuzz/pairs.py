@@ -86,6 +86,10 @@ WRAPPED: Final = (
     "({0}) and ({0})", "not ({0}) is not true", "(select {0})", "coalesce({0}, null)", "case when not ({0}) then false else true end",
 )  # fmt: skip
 """A condition in other words, which tell false and NULL apart or do not."""
+OTHERWISE: Final = (
+    "not ({0})", "({0}) is null", "({0}) is not false", "coalesce({0}, true)", "({0}) is distinct from true",
+)  # fmt: skip
+"""Another condition, by which each place shows something."""
 
 VOLATILE: Final = (
     "random()",
@@ -133,7 +137,7 @@ def conditions(rng: random.Random) -> tuple[str, str, str] | None:
         if rng.random() < 0.4:
             texts = [whole.format(text, parts[1]) for text in texts]
     elif rng.random() < 0.6:
-        text = rng.choice((*WRAPPED[:12], *WRAPPED))
+        text = rng.choice(OTHERWISE if rng.random() < 0.2 else WRAPPED)
         if rng.random() < 0.5:  # a part, or the whole
             texts = [whole.format(p, parts[1]) for p in (parts[0], text.format(parts[0]))]
         else:
