@@ -214,7 +214,7 @@ class Fuzzer:
             self.report.written += 1
             self.known_constraints = KnownConstraints()
             base = self.run(sql)
-            b = self.prints(sql)
+            b = self.prints(sql, kind)
             if b is None or (isinstance(base, str) and kind != IN_A_VIEW):
                 continue
             self.report.bases += 1
@@ -232,7 +232,7 @@ class Fuzzer:
         head = self.run(head_sql)
         if not _comparable(kind, base, head):
             return
-        h = self.prints(head_sql)
+        h = self.prints(head_sql, kind)
         if h is None:
             return
         verdict = self.judged(base, head, b, h)
@@ -318,10 +318,11 @@ class Fuzzer:
             self.report.crashes[result[:80]] = self.report.crashes.get(result[:80], 0) + 1
         return result
 
-    def prints(self, sql: str) -> Prints | None:
+    def prints(self, sql: str, kind: str = "") -> Prints | None:
         """What the analysis says; None where a query reads what is not among the tables."""
+        more = {"in_a_view": True} if kind == IN_A_VIEW else {}
         try:
-            return prints(sql, self.engine.dialect, self.known_constraints)
+            return prints(sql, self.engine.dialect, self.known_constraints, **more)
         except UnknownTableError:
             return None
         except Exception as error:  # whatever a query says, the analysis may not raise
@@ -332,7 +333,7 @@ class Fuzzer:
             a, b = self.engine.run(one), self.engine.run(two)
             if not _comparable(kind, a, b):
                 return False
-            x, y = self.prints(one), self.prints(two)
+            x, y = self.prints(one, kind), self.prints(two, kind)
             if x is None or y is None:
                 return False
             again = self.judged(a, b, x, y)

@@ -507,7 +507,11 @@ def test_a_view_that_fails_when_it_is_read_is_a_miss(fuzzer: Fuzzer) -> None:
     assert fuzz._comparable(IN_A_VIEW, base, head)
     assert not fuzz._comparable("case", base, head)
     assert not fuzz._comparable(IN_A_VIEW, base, fuzzer.engine.run("select max(w::int) from t0"))
-    seen = [prints(text, "duckdb") for text in sql]
+    seen = [prints(text, "duckdb", in_a_view=True) for text in sql]
+    built = [one.canonical for one in seen]
+    assert built[0] is not None
+    assert built[1] is not None
+    assert built[0].fps == built[1].fps  # a build would show it
     assert judge_unbuilt(base, head, *seen).missed == ""
     assert judge_unbuilt(base, head, seen[0], seen[0]).missed == "fails"
 

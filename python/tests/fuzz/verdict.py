@@ -69,13 +69,20 @@ class Seen:
         return digest(digest(b"broken", *(m.encode() for m in self.missing)), fp)
 
 
-def prints(sql: str, dialect: str, known_constraints: KnownConstraints | None = None) -> Prints:
+def prints(
+    sql: str,
+    dialect: str,
+    known_constraints: KnownConstraints | None = None,
+    *,
+    in_a_view: bool = False,
+) -> Prints:
     """Lower and link a query.
 
     Args:
         sql: the query.
         dialect: of it.
         known_constraints: what is known of rows; both queries of a pair have to be given the same.
+        in_a_view: whether it is asked, too, how it is compared where no build evaluates it.
 
     Raises:
         UnknownTableError: it reads something else than the small tables.
@@ -95,15 +102,16 @@ def prints(sql: str, dialect: str, known_constraints: KnownConstraints | None = 
     missing = tuple(linked.missing)
     names = refused(sql, dialect) if missing else ()
     table_with_facts = functools.partial(table, tables=tables)
-    types = lambda key: tables.get(key, {})  # noqa: E731
-    forms = [
-        form.linked.relation if form is not None else None
-        for is_built in (True, False)
-        for form in [
-            canonical(sql, dialect, linked, table_with_facts, types=types, is_built=is_built)
-        ]
-    ]
-    return Prints(None, linked.relation, proven, missing, *forms, refused=names)
+
+    def form(*, is_built: bool) -> Relation | None:
+        types = lambda key: tables.get(key, {})  # noqa: E731
+        found = canonical(sql, dialect, linked, table_with_facts, types=types, is_built=is_built)
+        return found.linked.relation if found is not None else None
+
+    unbuilt = form(is_built=False) if in_a_view else None
+    return Prints(
+        None, linked.relation, proven, missing, form(is_built=True), unbuilt, refused=names
+    )
 
 
 def reworded(sql: str, dialect: str) -> tuple[str, str] | None:
