@@ -443,7 +443,7 @@ def main() -> int:
     parser.add_argument(
         "--small",
         type=int,
-        default=350,
+        default=140,
         help="edits of small projects, which dbt builds many at once",
     )
     parser.add_argument(
