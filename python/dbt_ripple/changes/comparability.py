@@ -11,7 +11,12 @@ from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
-from dbt_ripple.graph.file_reads import files_read, modules_imported
+from dbt_ripple.graph.file_reads import (
+    files_of_module,
+    files_read,
+    module_folders,
+    modules_imported,
+)
 from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.linking.project_context import ProjectContext
@@ -80,10 +85,13 @@ def _unseen_order(base: Project, context: ProjectContext) -> list[Reason]:
 def _unseen_files(head: Project) -> list[Reason]:
     """The files beside the project that queries and Python models read, and nothing has compared."""
     files: dict[str, None] = {}
-    folder = Path(head.target_path).absolute().parent
+    modules: dict[str, None] = {}
     for node in head.nodes.values():
         files.update(dict.fromkeys(files_read(node, head.metadata.adapter_type)))
-        files.update((file, None) for file in modules_imported(node) if (folder / file).is_file())
+        modules.update(dict.fromkeys(modules_imported(node)))
+    if modules:
+        folders = [Path(head.target_path).absolute().parent, *module_folders()]
+        files.update((m, None) for m in modules if any(files_of_module(f, m) for f in folders))
     unseen = sorted(files.keys() - head.files.keys())
     return [Code.FILES_UNSEEN(names=unseen)] if unseen else []
 

@@ -47,15 +47,14 @@ from dbt_ripple.changes.comparability import with_macro_order, with_session, wit
 from dbt_ripple.changes.compile_inputs import CompileConditions
 from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
 from dbt_ripple.changes.dbt_vars import vars_by_name, warning_flags
+from dbt_ripple.dbt_runner.compared_files import with_files
 from dbt_ripple.dbt_runner.compile_nodes import Unanswered, compile_nodes
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.dbt_runner.kept_artifacts import KeptBase, ParsedBefore
 from dbt_ripple.dbt_runner.session_settings import profile_named_by, settings_in, text_of_file
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.git import run_git
-from dbt_ripple.graph.git_history import is_ignored
 from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.jinja.facts import ANY
 from dbt_ripple.tuning import interrupted_by_term
@@ -186,7 +185,10 @@ def both_sides(
         base, head = with_session(base, head, *session_settings(base_dir, project_dir, options))
         orders = (_macro_order(d) for d in (base_dir, project_dir))
         base, head = with_macro_order(base, head, *orders)
-        yield CompiledSides(*_with_files(base, head, base_dir, project_dir), taken, notes, base_dir)
+        python_path = getattr(config.credentials, "module_paths", None) or ()
+        tops = _tops(project_dir, base_dir)
+        sides = with_files((base, head), tops, (project_dir, Path.cwd().resolve()), python_path)
+        yield CompiledSides(*sides, taken, notes, base_dir)
 
 
 def _compile_base(dbt: Dbt, kept: KeptBase, unanswered: Unanswered) -> Project:
@@ -465,54 +467,6 @@ def _values(folders: dict[str, Path], given: str | None) -> dict[str, str]:
     except RippleError:
         return {ANY: text}
     return vars_by_name(sources, of_command)
-
-
-def _with_files(
-    base: Project, head: Project, base_dir: Path, project_dir: Path
-) -> tuple[Project, Project]:
-    """Both sides with the files of the repository that their queries and Python models read.
-
-    DuckDB looks for a file in the working directory. A file that git ignores is data, as the rows of a
-    source are; one that is not added yet is part of the edit.
-    """
-    adapter = head.metadata.adapter_type
-    names = {
-        file
-        for side in (base, head)
-        for node in side.nodes.values()
-        for file in (*files_read(node, adapter), *modules_imported(node))
-    }
-    if not names:
-        return base, head
-    top, base_top = _tops(project_dir, base_dir)
-    before: dict[str, str] = {}
-    now: dict[str, str] = {}
-    for folder in dict.fromkeys((project_dir, Path.cwd().resolve())):
-        if not folder.is_relative_to(top):
-            continue
-        for name in sorted(names):
-            there = _content(base_top / folder.relative_to(top), name)
-            here = _content(folder, name)
-            here = {f: h for f, h in here.items() if f in there or not is_ignored(folder / f)}
-            if there or here:
-                differs = there != here
-                before[name] = before.get(name, "") + (
-                    repr(sorted(there.items())) if differs else ""
-                )
-                now[name] = now.get(name, "") + (repr(sorted(here.items())) if differs else "")
-    return base.having(files=before), head.having(files=now)
-
-
-def _content(folder: Path, name: str) -> dict[str, str]:
-    """The files below a folder that a name or a pattern means, each with a digest."""
-    if Path(name).is_absolute():
-        return {}
-    try:
-        paths = folder.glob(name) if set(name) & set("*?[") else [folder / name]
-        files = {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}
-        return {file: sha256(path.read_bytes()).hexdigest() for file, path in files.items()}
-    except (OSError, ValueError):  # it cannot be read, or is no pattern
-        return {}
 
 
 def _with_source_columns(side: Project, folder: Path | None) -> Project:

@@ -23,22 +23,26 @@ _NEVER: Final = classes(
     "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith EndsWith Contains Exists RegexpLike DateAdd DateSub DateDiff Round"
 )
 """Functions of sqlglot's that fail for no value of the types that they take; an aggregate is no other."""
+_OVERFLOWING: Final = (exp.Add, exp.Sub, exp.Mul)
 _DIVISIONS: Final = classes("Div IntDiv Mod")
 _QUERIES: Final = (exp.From, exp.Join, exp.In, exp.Exists, exp.CTE, exp.SetOperation)
 
 
-def may_fail(expression: Any, dialect: str) -> bool:
+def may_fail(expression: Any, dialect: str, *, by_overflow: bool = False) -> bool:
     """Whether an expression may fail for some values, or some rows, that it is evaluated for.
 
     A cast may, a division by zero, a subquery of several rows, and any function that is not known
-    not to. What overflows, and what an engine casts by itself, is not looked for.
+    not to. What an engine casts by itself is not looked for, and what overflows only if that is asked for.
 
     Example:
         >>> from dbt_ripple.flow.reading.reader import parse_statement
         >>> [may_fail(parse_statement("select " + e, "duckdb").selects[0], "duckdb") for e in ("a > 1 and b is null", "a::int > 1", "a::text", "f(a)")]
         [False, True, False, True]
     """
-    return any(_fails(node, dialect) for node in expression.walk())
+    return any(
+        _fails(node, dialect) or (by_overflow and isinstance(node, _OVERFLOWING))
+        for node in expression.walk()
+    )
 
 
 def columns_that_may_fail(sql: str, dialect: str) -> frozenset[str]:

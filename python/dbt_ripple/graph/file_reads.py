@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from dbt_ripple.artifacts import Node
@@ -18,7 +22,11 @@ _FILE_READ: Final = re.compile(
     rf"|\bcopy\b[^;']*\bfrom\s*'({_PATH})'",
     re.I,
 )
-_IMPORTED: Final = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.M)
+_IMPORTED: Final = re.compile(
+    r"(?:^|;)[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([^\n;#]+))"
+    r"""|\b(?:import_module|__import__)\([ \t]*["'](\w+)""",
+    re.M,
+)
 _IN_PYTHON: Final = re.compile(
     r"""["']([^"'\n:]+\.(?:arrow|avro|csv|feather|gz|json|jsonl|ndjson|parquet|pkl|sql|tsv|txt|xlsx|xml|ya?ml|zip))["']""",
     re.I,
@@ -49,8 +57,39 @@ def files_read(node: Node, adapter: str | None) -> list[str]:
 
 
 def modules_imported(node: Node) -> list[str]:
-    """The files that a Python model's modules would be in, if they were the project's own."""
-    if not node.is_python:
-        return []
-    modules = dict.fromkeys(_IMPORTED.findall(node.raw_code))
-    return [file for module in modules for file in (f"{module}.py", f"{module}/__init__.py")]
+    """The modules that a Python model imports, as the files that they would be if each were one.
+
+    Whatever lies in a package of that name is meant, too (`files_of_module`).
+    """
+    return imported_by(node.raw_code) if node.is_python else []
+
+
+def imported_by(text: str) -> list[str]:
+    r"""The modules that a text in Python imports, as `modules_imported`.
+
+    Example:
+        >>> imported_by("import os, a.b as c\nfrom d.e import f\nfrom . import g\nx = import_module('h')")
+        ['os.py', 'a.py', 'd.py', 'h.py']
+    """
+    found: list[str] = []
+    for source, listed, by_name in _IMPORTED.findall(text):
+        names = [source or by_name] if source or by_name else listed.split(",")
+        found += [match[0] for name in names if (match := re.match(r"\w+", name.strip()))]
+    return [f"{name}.py" for name in dict.fromkeys(found)]
+
+
+def files_of_module(folder: Path, module: str) -> list[Path]:
+    """The files in a folder that are a module, of a name as `modules_imported` has it: of a package all."""
+    package = folder / module.removesuffix(".py")
+    return [f for f in (folder / module, *sorted(package.glob("**/*.py"))) if f.is_file()]
+
+
+def module_folders(more: Iterable[str] = ()) -> list[Path]:
+    """Where Python looks for modules that are nobody's installation: ``PYTHONPATH``, say.
+
+    Args:
+        more: folders that are looked through as well.
+    """
+    installed = [Path(path).resolve() for path in sysconfig.get_paths().values()]
+    folders = dict.fromkeys(Path(path).resolve() for path in (*sys.path, *more))
+    return [f for f in folders if f.is_dir() and not any(map(f.is_relative_to, installed))]

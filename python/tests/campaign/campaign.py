@@ -2,6 +2,7 @@
 
     python campaign.py [--mutants N] [--seed S] [--engine duckdb|spark] [--jobs N] [--cutoff] [--out FOLDER]
     python campaign.py --labs 0 --package FOLDER ...        in the shop with these packages and their hooks
+    python campaign.py --mutants 0 --small N [--kind KIND ...]   small projects only, edits of these kinds
     python campaign.py --seed S --repeat "lab 1001:37"      one edit again, as a report names it
 
 Every edit is executed: base and head are built with real data, all tests run on both. A *miss* is a
@@ -36,6 +37,8 @@ from judge import Judge
 from mutations import NAME_KINDS, QUERY_KINDS, Mutator
 from refactors import CATALOGUE, IN_OTHER_WORDS, Refactor
 from report import Count, Refactored, Report, table
+from small_edits import batches, written
+from small_kinds import WRITERS
 from world import Edit, Outcome, TooLong, Unreadable, World
 from worlds import lab, shop, shop_on_spark
 
@@ -56,6 +59,7 @@ KINDS: Final = (
 """Edits that are built in memory; those that need a new `dbt build` each are in `dbt_edits`."""
 
 ON_SPARK: Final = "spark shop"
+SMALL: Final = "small projects"
 MORE_ROUNDS: Final = 2
 """How often a kind that dbt builds and that has changed nothing is tried again: seconds each."""
 
@@ -67,7 +71,7 @@ class Task:
     """What is done in one world. Tasks know nothing of each other, so that each can be repeated.
 
     Attributes:
-        world: ``shop``, `ON_SPARK`, or ``lab`` and the seed of a random project.
+        world: ``shop``, `ON_SPARK`, `SMALL`, or ``lab`` and the seed of a random project.
         seed: of the edits; each edit has a generator of its own, made of this, the world and its
             number.
         mutants: how many edits are made in memory.
@@ -79,6 +83,7 @@ class Task:
             tries of a kind can all be in vain, and a kind that changed nothing proves nothing.
         cutoff: whether ``--cutoff`` is tried on each edit that is made in memory.
         packages: folders of packages that the shop has installed.
+        small_kinds: which edits of small projects are made; empty for all.
     """
 
     world: str
@@ -92,6 +97,7 @@ class Task:
     insist: int = 0
     cutoff: bool = False
     packages: tuple[str, ...] = ()
+    small_kinds: tuple[str, ...] = ()
 
     def rng(self, number: str) -> random.Random:
         """The generator of an edit."""
@@ -189,6 +195,8 @@ def perform(task: Task, work: Path, say: Say = lambda text: None) -> Report:
     """Build a world and do its task."""
     if task.world == ON_SPARK:
         return edit(*shop_on_spark(work), task, say)
+    if task.world == SMALL:
+        return edit_small(work, task, say)
     name, _, seed = task.world.partition(" ")
     return edit(*(lab(work, int(seed)) if name == "lab" else shop(work, task.packages)), task, say)
 
@@ -206,6 +214,22 @@ def edit(world: World, folder: Folder, task: Task, say: Say = lambda text: None)
         refactor(world, report, models=task.refactored_models)
     if task.dbt_rounds:
         build_by_dbt(world, DbtEdits(world, folder), task, report, say)
+    return report
+
+
+def edit_small(work: Path, task: Task, say: Say = lambda text: None) -> Report:
+    """Edit small projects, the kinds in turn; many are built at once."""
+    report = Report(task.seed, "duckdb")
+    report.worlds[task.world] = f"{task.mutants} edits"
+    only = None if task.only is None else int(task.only)
+    rng_of = lambda number: task.rng(str(number))  # noqa: E731
+    edits = [*written(WRITERS, rng_of, task.mutants, kinds=task.small_kinds, only=only)]
+    for done, (number, made, batch) in enumerate(batches(edits, work)):
+        base, outcome = batch.outcome(number)
+        what = {"repeat": f"{task.world}:{number}", "diff": made.diff()}
+        add_up(None, Judge(batch, base), report, made.kind, what, outcome)
+        if (done + 1) % 60 == 0:
+            say(f"{task.world}: {done + 1} edits, {len(report.misses)} misses so far")
     return report
 
 
@@ -260,9 +284,14 @@ def made(
 
 
 def add_up(
-    world: World, judge: Judge, report: Report, kind: str, what: dict[str, Any], outcome: Outcome
+    world: World | None,
+    judge: Judge,
+    report: Report,
+    kind: str,
+    what: dict[str, Any],
+    outcome: Outcome,
 ) -> None:
-    """Judge one outcome and add it up."""
+    """Judge one outcome and add it up; of a world also what its readers of order saw."""
     verdict = judge.judge(outcome)
     report.selector_seconds += verdict.seconds
     count = report.kinds.setdefault(kind, Count())
@@ -294,7 +323,7 @@ def add_up(
         of.built += not outcome.unbuilt
         of.changed += bool(outcome.relations or outcome.tests)
         of.missed += bool(verdict.missed)
-    for reader in world.relations:
+    for reader in world.relations if world is not None else ():
         form = world.project.nodes[reader].meta.get("reads_order")
         if form and any(reader in world.below.get(u, ()) for u in outcome.moved):
             of = report.constructs.setdefault(f"read by {form}", Count())
@@ -411,6 +440,15 @@ def main() -> int:
     parser.add_argument(
         "--dbt-rounds", type=int, default=2, help="edits of each kind dbt builds, in 3 projects"
     )
+    parser.add_argument(
+        "--small",
+        type=int,
+        default=140,
+        help="edits of small projects, which dbt builds many at once",
+    )
+    parser.add_argument(
+        "--kind", action="append", default=[], choices=WRITERS, help="of these, only this kind"
+    )
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes")
     parser.add_argument("--cutoff", action="store_true", help="try --cutoff on each edit, too")
@@ -426,13 +464,20 @@ def main() -> int:
     given = parser.parse_args()
     say = lambda text: print(f"... {text}", file=sys.stderr, flush=True)  # noqa: E731
     doing = tasks(given.seed, given.mutants, given.labs, dbt_rounds=given.dbt_rounds, dbt_labs=3)
+    doing = [task for task in doing if task.mutants or task.dbt_rounds]
+    if given.small:
+        doing.append(Task(SMALL, given.seed, given.small))
     if given.engine == "spark":
         doing = [Task(ON_SPARK, given.seed, given.mutants, insist=20)]
     if given.package:
         doing = [Task("shop", given.seed, given.mutants)]
     if given.repeat:
         doing = [repeated(given.seed, given.repeat)]
-    more = {"cutoff": given.cutoff, "packages": tuple(given.package)}
+    more = {
+        "cutoff": given.cutoff,
+        "packages": tuple(given.package),
+        "small_kinds": tuple(given.kind),
+    }
     doing = [replace(task, **more) for task in doing]
     beside = "-beside-packages" if given.package else ""
     name = given.out / f"{given.engine}-{given.seed}{'-cutoff' if given.cutoff else ''}{beside}"

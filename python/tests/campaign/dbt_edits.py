@@ -16,15 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import yaml
 from dbt_builds import Folder
-from engines import DuckDB, EngineError, bag_of_rows
-from random_project import CATALOG, SCHEMA
-from world import BELOW, Outcome, World, relation, topological
+from random_project import SCHEMA
+from rebuilds import WAYS, compare_rebuilds, rebuild, restore
+from world import Outcome, World
 
-from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.artifacts import Node
 
 KINDS: Final = (
     "macro",
@@ -52,37 +50,16 @@ KINDS: Final = (
 )
 """Edits that are built by dbt."""
 
-LATER: Final = (
-    "update raw.src_{n} set k = k + 1 where id % 3 = 0",
-    "delete from raw.src_{n} where id % 7 = 3",
-    "insert into raw.src_{n} by name (select * replace (id + 100 as id) from raw.src_{n} where id % 5 = 0)",
-)
+LATER: Final = [
+    statement.format(n=number)
+    for number in range(5)
+    for statement in (
+        "update raw.src_{n} set k = k + 1 where id % 3 = 0",
+        "delete from raw.src_{n} where id % 7 = 3",
+        "insert into raw.src_{n} by name (select * replace (id + 100 as id) from raw.src_{n} where id % 5 = 0)",
+    )
+]
 """What happens in the sources between two runs."""
-
-
-class Built:
-    """The tables and tests of a warehouse that dbt has built: signatures and rows."""
-
-    def __init__(self, database: Path, project: Project) -> None:
-        engine = DuckDB.reading(CATALOG, database)
-        self.tables = {
-            u: signature(engine, n)
-            for u, n in project.nodes.items()
-            if n.resource_type in ("model", "seed", "snapshot") and not n.is_ephemeral
-        }
-        self.rows = {
-            n.unique_id: bag_of_rows(engine, n.compiled_code or "") for n in project.of_type("test")
-        }
-        engine.close()
-
-
-def signature(engine: DuckDB, node: Node) -> tuple[Any, ...] | None:
-    """What a relation holds, None where it is not there; a snapshot's clock is left out."""
-    clock = ("dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_scd_id")
-    try:
-        return engine.signature(relation(node), clock)
-    except EngineError:
-        return None
 
 
 class NothingToEditError(Exception):
@@ -106,7 +83,7 @@ class DbtEdits:
         self.head = Folder(folder.work / "edited", folder.work / "head", folder.database)
         shutil.copytree(folder.project, self.head.project, dirs_exist_ok=True)
         self.unnamed = self.add_unnamed_reads()
-        self.restore()
+        restore(self.head, self.first)
         self.head.dbt("docs", "generate")
         self.base = self.head.read()
         self.base = self.base.having(
@@ -115,8 +92,7 @@ class DbtEdits:
         for result in self.base.run_results:
             result.invocation_id = self.base.metadata.invocation_id or ""
         self.passed = {r.unique_id for r in self.base.run_results if r.status == "pass"}
-        self.later = self.built(self.base, "later")
-        self.afresh = self.built(self.base, "afresh")
+        self.rebuilds = {way: rebuild(self.head, self.first, self.base, way, LATER) for way in WAYS}
         self.ways: dict[str, Callable[[], None]] = {
             "macro": self.macro,
             "var": self.var,
@@ -158,31 +134,6 @@ class DbtEdits:
 
     # -- builds -----------------------------------------------------------------------------------
 
-    def restore(self) -> None:
-        """Base's warehouse, as the last deployment left it."""
-        self.head.work.mkdir(parents=True, exist_ok=True)
-        for suffix in ("", ".wal"):
-            Path(str(self.head.duckdb) + suffix).unlink(missing_ok=True)
-        shutil.copyfile(self.first, self.head.duckdb)
-
-    def built(self, compiled: Project, way: str) -> tuple[Built, dict[str, str]]:
-        """Build the folder as it is, and what failed in it, with the words of dbt."""
-        self.restore()
-        if way == "later":
-            with duckdb.connect(str(self.head.duckdb)) as connection:
-                for number in range(5):
-                    for statement in LATER:
-                        connection.execute(statement.format(n=number))
-        self.head.build(*(["--full-refresh"] if way == "afresh" else []), check=False)
-        failed = {}
-        for result in self.head.read().run_results:
-            if result.status == "error":
-                failed[result.unique_id] = result.message or "error"
-            elif result.status == "skipped":
-                failed[result.unique_id] = BELOW
-        made = Built(self.head.copy_database(self.head.work / "seen.duckdb"), compiled)
-        return made, failed
-
     def has(self, kind: str) -> bool:
         """Whether the project has what a kind of edit is made on."""
         return kind != "introspective macro" or bool(self.models("_of(ref("))
@@ -200,61 +151,16 @@ class DbtEdits:
             diff = difference(before) or str(self.head.variables or "")
             if not diff:
                 return None
-            self.restore()
+            restore(self.head, self.first)
             if not self.head.dbt("compile", check=False):
                 return None
             head = self.head.read()
             head = head.having(run_results=[])
             outcome = Outcome(head)
-            for way, base in (("later", self.later), ("afresh", self.afresh)):
-                self.compare(head, base, self.built(head, way), outcome)
+            for way, base in self.rebuilds.items():
+                made = rebuild(self.head, self.first, head, way, LATER)
+                compare_rebuilds((self.base, head), (base, made), self.passed, outcome)
         return outcome, diff
-
-    def compare(
-        self,
-        head: Project,
-        base: tuple[Built, dict[str, str]],
-        made: tuple[Built, dict[str, str]],
-        outcome: Outcome,
-    ) -> None:
-        failed = {u: why for u, why in made[1].items() if u not in base[1]}
-        outcome.unbuilt.update(failed)
-        stale = {*made[1], *base[1]}
-        # A hook of what was not built did not run: what it writes to, and all that reads this, holds
-        # what was there before. CI is red by then, as it is for what stands below.
-        for side in (head, self.base):
-            ahead = [
-                u
-                for h in ProjectContext(side).hooks_that_write
-                if h.owner in stale
-                for u in h.writes
-            ]
-            while ahead:
-                unwritten = ahead.pop()
-                if unwritten not in stale:
-                    stale.add(unwritten)
-                    ahead += side.children.get(unwritten, ())
-        for unique_id in topological(head):
-            if unique_id not in made[0].tables or unique_id in stale:
-                continue
-            if made[0].tables[unique_id] != base[0].tables.get(unique_id):
-                outcome.relations.add(unique_id)
-        # Base's results are of the data of its own run.
-        outdated = {test for test in self.passed if base[0].rows.get(test)}
-        for test, rows in made[0].rows.items():
-            parents = {
-                *self.world.stored_parents(head, test),
-                *self.world.inlines(head, test),
-            }
-            if parents & stale:
-                outcome.blocked.add(test)
-                continue
-            if rows:
-                outcome.failing.add(test)
-            before = base[0].rows.get(test)
-            if rows != before:
-                outcome.tests.add(test)
-                outcome.outdated[test] = outdated & outcome.outdated.get(test, outdated)
 
     @contextmanager
     def as_it_was(self) -> Iterator[dict[Path, str]]:

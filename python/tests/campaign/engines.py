@@ -106,6 +106,7 @@ class DuckDB:
         """The database that dbt has built."""
         engine = cls()
         engine.rows(f"attach '{disk}' as \"{catalog}\" (read_only)")
+        engine.rows(f'use "{catalog}"')  # where functions of the database are found
         return engine
 
     def close(self) -> None:

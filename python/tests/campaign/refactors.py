@@ -7,13 +7,14 @@ the catalogue.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import sqlglot
 from report import IN_WORDS
-from rewordings import REWORDINGS
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 from world import Edit, World, relation, with_inlined, without_inlined
@@ -23,6 +24,9 @@ from dbt_ripple.artifacts.project import Contract
 from dbt_ripple.changes.order_seen import order_of
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.graph.traversal import reach_all
+
+sys.path.append(str(Path(__file__).parents[1]))  # as pytest does
+from generators.rewordings import REWORDINGS
 
 Refactor = Callable[[World, str], Edit | None]
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from constructs import CONSTRUCTS
 from mutations import VALUE_KINDS
+from small_kinds import WRITERS
 
 from dbt_ripple import __version__
 
@@ -214,9 +215,11 @@ def table(report: Report) -> str:
 def bounds(report: Report) -> list[str]:
     """What is selected of ``state:modified+`` against the bounds; where over, which kinds weigh most.
 
-    Only edits count that ``state:modified+`` sees.
+    Only edits count that ``state:modified+`` sees, without those of small projects.
     """
-    every, values = report.total(), report.total(lambda k: k in VALUE_KINDS)
+    # Small edits are made where something is left open: more of them change something than of others.
+    every = report.total(lambda k: k not in WRITERS)
+    values = report.total(lambda k: k in VALUE_KINDS)
     asked: list[tuple[str, Count, Callable[[Count], int], float]] = [
         ("with facts", every, lambda c: c.selected - c.unseen, 0.4),
         ("without facts", every, lambda c: c.without_facts - c.unseen_without_facts, 0.7),
@@ -229,7 +232,11 @@ def bounds(report: Report) -> list[str]:
         share = of(count) / count.modified
         line = f"{name}: {share:.1%} of state:modified+, at most {bound:.0%} asked"
         if share > bound:
-            kinds = [k for k in report.kinds if count is every or k in VALUE_KINDS]
+            kinds = [
+                k
+                for k in report.kinds
+                if (k not in WRITERS if count is every else k in VALUE_KINDS)
+            ]
             kinds.sort(key=lambda k: bound * report.kinds[k].modified - of(report.kinds[k]))
             line += f"; furthest over: {', '.join(kinds[:5])}"
         lines.append(line)

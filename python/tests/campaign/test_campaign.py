@@ -5,8 +5,10 @@ The campaign itself, thousands of edits and every refactor on every model, is `m
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from campaign import KINDS, Task, edit
+from campaign import KINDS, SMALL, Task, edit, edit_small
 from constructs import CONSTRUCTS, constructs_of
 from dbt_builds import Folder
 from definitions import Found, try_copies
@@ -14,6 +16,8 @@ from judge import Judge
 from random_project import MAX_ROWS, Maker
 from refactors import CATALOGUE, IN_OTHER_WORDS
 from report import WORDS, Count, Report, table
+from small_edits import written
+from small_kinds import WRITERS
 from world import Edit, Outcome, World
 from worlds import lab, shop
 
@@ -55,6 +59,25 @@ def report(in_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_every_test_whose_rows_differ_is_selected(report: Report) -> None:
     assert report.misses == []
     assert report.total().tried >= 2 * EDITS
+
+
+def test_of_small_projects_nothing_is_missed(tmp_path: Path) -> None:
+    report = edit_small(tmp_path, Task(SMALL, SEED, 3 * len(WRITERS)))
+    assert report.misses == []
+    assert {kind: count.tried for kind, count in report.kinds.items()} == dict.fromkeys(WRITERS, 3)
+    assert report.total().changed > 3
+
+
+def test_a_small_edit_can_be_made_again_whatever_kinds_are_made() -> None:
+    task = Task(SMALL, SEED, 0)
+    rng_of = lambda number: task.rng(str(number))  # noqa: E731
+    edits = dict(written(WRITERS, rng_of, 40))
+    kind = "hooks with quotes"
+    some = dict(written(WRITERS, rng_of, 4, kinds=[kind]))
+    assert {edit.kind for edit in some.values()} == {kind}
+    for number, made in some.items():
+        assert edits[number] == made
+        assert dict(written(WRITERS, rng_of, 1, only=number)) == {number: made}
 
 
 def test_an_edit_leaves_what_an_incremental_model_asks_of_its_own_table(in_lab: Lab) -> None:

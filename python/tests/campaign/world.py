@@ -404,7 +404,8 @@ class World:
                 if rows != self.rows[test]:
                     outcome.tests.add(test)
 
-    def stored_parents(self, head: Project, unique_id: str) -> list[str]:
+    @staticmethod
+    def stored_parents(head: Project, unique_id: str) -> list[str]:
         """The relations a node reads, through ephemeral models."""
         parents: list[str] = []
         ahead = list(head.parents.get(unique_id, ()))
@@ -417,7 +418,8 @@ class World:
                 parents.append(parent)
         return parents
 
-    def inlines(self, head: Project, unique_id: str) -> list[str]:
+    @staticmethod
+    def inlines(head: Project, unique_id: str) -> list[str]:
         """The ephemeral models whose text stands in a node's compiled SQL."""
         ephemerals: list[str] = []
         ahead = list(head.parents.get(unique_id, ()))

@@ -126,6 +126,22 @@ def test_a_module_beside_the_project_that_a_python_model_imports(tmp_path: Path)
     assert file_names == [["rates.py"]]
 
 
+def test_a_module_on_the_path_is_said_and_what_is_installed_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib" / "taxes").mkdir(parents=True)
+    (tmp_path / "lib" / "taxes" / "vat.py").write_text("TAX = 19\n")
+    code = "import os, taxes.vat as v; import pytest\ndef model(dbt, session):\n    return None\n"
+    made = side()
+    made.nodes["model.p.m"] = replace(
+        made.nodes["model.p.m"], language="python", raw_code=code, compiled_code=None
+    )
+    said = lambda: [r for r in compared(made, made) if r.code.name == "FILES_UNSEEN"]  # noqa: E731
+    assert said() == []
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    assert [r.arguments["names"] for r in said()] == [["taxes.py"]]
+
+
 @pytest.mark.parametrize(
     ("schema", "written", "noted"),
     [

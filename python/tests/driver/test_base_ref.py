@@ -203,6 +203,28 @@ def test_what_only_the_files_of_both_sides_tell_counts(tiny: Path) -> None:
         assert names(compiled_sides) == sorted(every)
 
 
+def test_a_module_on_the_path_that_a_python_model_imports_counts(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tiny / "lib"))
+    monkeypatch.chdir(tiny)
+    files = {
+        "models/m.py": "import os, rates\ndef model(dbt, session):\n    return session.query(f'select {rates.TAX} as a')\n",
+        "models/m.yml": "models: [{name: m, columns: [{name: a, data_tests: [not_null]}]}]",
+        "lib/rates.py": "from taxes.vat import TAX\n",
+        "lib/taxes/vat.py": "TAX = 19\n",
+        "lib/unread.py": "x = 1\n",
+    }
+    write(tiny, files)
+    commit(tiny)
+    write(tiny, {"lib/unread.py": "x = 2\n"})
+    with sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == []
+    write(tiny, {"lib/taxes/vat.py": "TAX = 7\n"})  # which only another module imports
+    with sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == ["not_null_m_a"]
+
+
 def test_commits_the_branch_lacks_are_reported(tiny: Path, tmp_path: Path) -> None:
     git(tiny, "checkout", "-q", "-b", "ahead")
     write(tiny, {"models/stg_orders.sql": STG})

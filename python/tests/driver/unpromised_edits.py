@@ -88,6 +88,7 @@ def volatile(value: str, kinds: tuple[str, str]) -> Edit:
 
 
 _BRANCH = "{% if is_incremental() %} where k > (select max(k) from {{ this }}) {% endif %}"
+_YEAR = "strptime(case when x >= 2 then '2020' else v end, '%Y')"
 _NINES = "select sum(case when v like '9%' then v::int end) as s from #t"
 _NINES_FILTERED = "select sum(v::int) filter (where v like '9%') as s from #t"
 _SPLIT = tuple(
@@ -117,6 +118,16 @@ CHANGES = [
         "OR in another order in a view",
         "select k from #t where v not like '9%' or v::int > 5",
         "select k from #t where v::int > 5 or v not like '9%'",
+    ),
+    alone(
+        "De Morgan in a view",
+        f"select k from #t where x >= 2 and not {_YEAR} is null",
+        f"select k from #t where not (not (x >= 2) or not (not {_YEAR} is null))",
+    ),
+    alone(
+        "FILTER for CASE in a view, of a product that overflows",
+        "select max(case when ti < 10 then ti * ti end) as e from #t",
+        "select max(ti * ti) filter (where ti < 10) as e from #t",
     ),
     Edit(
         "FILTER for CASE in an ephemeral model",
@@ -203,6 +214,7 @@ CHANGES = [
     volatile("random()", (VIEW, TABLE)),
     volatile("uuid()", (TABLE, VIEW)),
     volatile("chance()", (VIEW, TABLE)),
+    volatile("gen_random_uuid()", (VIEW, EPHEMERAL)),
     Edit(
         "a sample, stored otherwise",
         {
@@ -277,6 +289,11 @@ ALIKE = [
         TABLE,
     ),
     alone(
+        "De Morgan in a view, of what cannot fail",
+        "select k from #t where not (v like '9%' or x > 1)",
+        "select k from #t where not v like '9%' and not x > 1",
+    ),
+    alone(
         "AND in another order in a view, of what cannot fail",
         "select k from #t where v like '9%' and x > 1",
         "select k from #t where x > 1 and v like '9%'",
@@ -309,6 +326,11 @@ ALIKE = [
         "a table for a view, beside a column that is another each time",
         {"u": f"{VIEW}select k, random() as a from #t", "r": f"{TABLE}select k from @u"},
         {"u": f"{TABLE}select k, random() as a from #t"},
+    ),
+    Edit(
+        "an ephemeral model for a view, beside a column that is another each time",
+        {"u": f"{VIEW}select k, random() as a from #t", "r": f"{TABLE}select k from @u"},
+        {"u": f"{EPHEMERAL}select k, random() as a from #t"},
     ),
     read(
         "names that Jinja reads",

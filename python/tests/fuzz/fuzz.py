@@ -10,6 +10,7 @@ import argparse
 import json
 import multiprocessing
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -24,16 +25,20 @@ from engine import DuckDB, Result
 from generators.choices import mix
 from generators.grammar import Grammar, write
 from generators.spark_grammar import SparkGrammar
+from pairs import IN_A_VIEW, pairs
 from tables import UnknownTableError
 from token_edits import KINDS as TOKEN_KINDS
 from token_edits import TokenEdits, smallest
-from verdict import Prints, Verdict, judge, prints, reworded
+from verdict import Prints, Verdict, judge, judge_unbuilt, prints, reworded
 
 from dbt_ripple.flow.row_constraints import KnownConstraints
 
 EDITS: Final = 12
 """Of each base query, more or less: those that run count."""
-
+NO_VIEW: Final = re.compile(r"(?!(?:Conversion|Invalid Input|Out of Range) Error|Invalid Error)")
+"""Begins the errors for which no view of a query can be made."""
+IN_PAIRS: Final = 5
+"""Of so many numbers one stands for pairs that ask one question each (`pairs`), the others for a base query."""
 
 HARMLESS: Final = {
     "CTE name": "a name that only the query itself reads",
@@ -180,7 +185,10 @@ class Fuzzer:
                     yield kind, edited
 
     def number(self, number: int, only: int | None = None) -> None:
-        """One base query and its edits."""
+        """One base query and its edits, or some pairs."""
+        if number % IN_PAIRS == IN_PAIRS - 1 and self.engine.dialect == "duckdb":
+            self.in_pairs(number, only)
+            return
         sql, grammar = self.base(number)
         self.report.written += 1
         base = self.run(sql)
@@ -193,37 +201,66 @@ class Fuzzer:
         self.report.bases += 1
         self.reword(number, sql, base)
         for at, (kind, head_sql) in enumerate(self.heads(number, sql, grammar)):
+            if only is None or at == only:
+                self.pair(f"{number}.{at}", kind, (sql, base, b), head_sql)
+
+    def in_pairs(self, number: int, only: int | None = None) -> None:
+        """Some pairs that are written together."""
+        self.constructs, self.functions = set(), set()
+        rng = random.Random(mix(self.seed ^ number))
+        for at, (kind, sql, head_sql) in enumerate(pairs(rng, EDITS)):
             if only is not None and at != only:
                 continue
-            count = self.report.kinds.setdefault(kind, Count())
-            count.tried += 1
-            head = self.run(head_sql)
-            if not isinstance(head, Result):
+            self.report.written += 1
+            self.known_constraints = KnownConstraints()
+            base = self.run(sql)
+            b = self.prints(sql, kind)
+            if b is None or (isinstance(base, str) and kind != IN_A_VIEW):
                 continue
-            h = self.prints(head_sql)
-            if h is None:
-                continue
-            verdict = judge(base, head, b, h, self.engine.dialect)
-            one = Count(0, 1, verdict.differed, 0, verdict.opaque, bool(verdict.broken))
-            if verdict.missed:
-                if self.stands(verdict, sql, base, head_sql, head):
-                    one.missed = 1
-                    self.miss(f"{number}.{at}", kind, sql, head_sql, verdict)
-                else:
-                    one.undetermined, one.differed = 1, 0
-            if verdict.broken:
-                self.report.broken.setdefault(verdict.broken[:60], head_sql if h.refused else sql)
-            if verdict.opaque:
-                why = (b.opaque or h.opaque or "")[:60]
-                self.report.reasons[why] = self.report.reasons.get(why, 0) + 1
-            count.add(one)
-            one.tried = 1
-            for counts, names in (
-                (self.report.constructs, self.constructs),
-                (self.report.functions, self.functions),
-            ):
-                for name in names:
-                    counts.setdefault(name, Count()).add(one)
+            self.report.bases += 1
+            if isinstance(base, Result):
+                self.reword(number, sql, base)
+            self.pair(f"{number}.{at}", kind, (sql, base, b), head_sql)
+
+    def pair(
+        self, name: str, kind: str, base_and_prints: tuple[str, Result | str, Prints], head_sql: str
+    ) -> None:
+        """Execute the other query of a pair, and compare."""
+        sql, base, b = base_and_prints
+        count = self.report.kinds.setdefault(kind, Count())
+        count.tried += 1
+        head = self.run(head_sql)
+        if not _comparable(kind, base, head):
+            return
+        h = self.prints(head_sql, kind)
+        if h is None:
+            return
+        verdict = self.judged(base, head, b, h)
+        one = Count(0, 1, verdict.differed, 0, verdict.opaque, bool(verdict.broken))
+        if verdict.missed:
+            if self.stands(verdict, sql, base, head_sql, head):
+                one.missed = 1
+                self.miss(name, kind, sql, head_sql, verdict)
+            else:
+                one.undetermined, one.differed = 1, 0
+        if verdict.broken:
+            self.report.broken.setdefault(verdict.broken[:60], head_sql if h.refused else sql)
+        if verdict.opaque:
+            why = (b.opaque or h.opaque or "")[:60]
+            self.report.reasons[why] = self.report.reasons.get(why, 0) + 1
+        count.add(one)
+        one.tried = 1
+        for counts, names in (
+            (self.report.constructs, self.constructs),
+            (self.report.functions, self.functions),
+        ):
+            for each in names:
+                counts.setdefault(each, Count()).add(one)
+
+    def judged(self, base: Result | str, head: Result | str, b: Prints, h: Prints) -> Verdict:
+        if isinstance(base, Result) and isinstance(head, Result):
+            return judge(base, head, b, h, self.engine.dialect)
+        return judge_unbuilt(base, head, b, h)
 
     def reword(self, number: int, sql: str, base: Result) -> None:
         """Execute what the rules of the second comparison make of a query: it is the same."""
@@ -267,7 +304,9 @@ class Fuzzer:
                 }
             )
 
-    def stands(self, verdict: Verdict, sql: str, base: Result, head_sql: str, head: Result) -> bool:
+    def stands(
+        self, verdict: Verdict, sql: str, base: Result | str, head_sql: str, head: Result | str
+    ) -> bool:
         """Whether it is the queries that make the difference, not where rows happen to lie."""
         return verdict.missed.startswith("raised") or (
             self.engine.determined(sql, base) and self.engine.determined(head_sql, head)
@@ -279,10 +318,11 @@ class Fuzzer:
             self.report.crashes[result[:80]] = self.report.crashes.get(result[:80], 0) + 1
         return result
 
-    def prints(self, sql: str) -> Prints | None:
+    def prints(self, sql: str, kind: str = "") -> Prints | None:
         """What the analysis says; None where a query reads what is not among the tables."""
+        more = {"in_a_view": True} if kind == IN_A_VIEW else {}
         try:
-            return prints(sql, self.engine.dialect, self.known_constraints)
+            return prints(sql, self.engine.dialect, self.known_constraints, **more)
         except UnknownTableError:
             return None
         except Exception as error:  # whatever a query says, the analysis may not raise
@@ -290,16 +330,13 @@ class Fuzzer:
 
     def miss(self, number: str, kind: str, base: str, head: str, verdict: Verdict) -> None:
         def still(one: str, two: str) -> bool:
-            a = self.engine.run(one)
-            if isinstance(a, str):
+            a, b = self.engine.run(one), self.engine.run(two)
+            if not _comparable(kind, a, b):
                 return False
-            b = self.engine.run(two)
-            if isinstance(b, str):
-                return False
-            x, y = self.prints(one), self.prints(two)
+            x, y = self.prints(one, kind), self.prints(two, kind)
             if x is None or y is None:
                 return False
-            again = judge(a, b, x, y, self.engine.dialect)
+            again = self.judged(a, b, x, y)
             return (
                 bool(again.missed)
                 and again.missed.split()[0] == verdict.missed.split()[0]
@@ -322,6 +359,14 @@ class Fuzzer:
                 "whole head": head,
             }
         )
+
+
+def _comparable(kind: str, base: Result | str, head: Result | str) -> bool:
+    """Whether both results tell something: of a view also one, where the other query fails when it is read."""
+    errors = [one for one in (base, head) if isinstance(one, str)]
+    if kind != IN_A_VIEW:
+        return not errors
+    return len(errors) < 2 and not any(map(NO_VIEW.match, errors))
 
 
 def work(engine: str, seed: int, start: int, step: int, pairs: int, pipe: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import duckdb
-from generators.schemas import TABLES
+from generators.schemas import OF_DIALECT, TABLES
 from linked_tables import table_relation
 
 from dbt_ripple.flow.containment import OpaqueRows
@@ -37,6 +37,16 @@ ROWS_OF: Final[dict[str, list[str]]] = {
         "(2, 3, [], [], {'x': null, 'y': null}, map {}, '[1, 2, 1]', interval 90 minute)",
         "(null, null, null, null, null, null, null, null)",
     ],
+    "t0": [
+        "(1, 100, 1, 3, 1, 1e100, '9', true, null, '2024-01-01', interval 1 day)",
+        "(2, null, 2, 1, 2, 1, 'b', false, true, '2024-02-01', interval 24 hours)",
+        "(3, 7, null, 2, 3, -1e100, '91', null, false, '2024-03-01', interval 1 month)",
+        "(4, 120, 4, 2, null, 2, 'c', true, true, null, interval 30 days)",
+        "(5, -3, 1, 1, 1, null, null, false, false, '2024-02-01', null)",
+        "(6, null, null, null, null, 0.5, '10', null, null, null, null)",
+    ],
+    "w0": ["(1, 10, '1')", "(2, null, '02')", "(2, 30, '3')", "(3, 1, null)"],
+    "big0": [f"({k}, 'v{k * 7 % 13}', {k * 11 % 5})" for k in range(40)],
 }
 
 
@@ -46,7 +56,7 @@ class UnknownTableError(LookupError):
 
 def make_tables(connection: duckdb.DuckDBPyConnection, order: int = 0) -> None:
     """Make the tables; another `order` puts the same rows in other places."""
-    for name, columns in TABLES.items():
+    for name, columns in OF_DIALECT["duckdb"].items():
         written = ", ".join(f"{c} {t}" for c, t in columns.items())
         connection.execute(f"create or replace table {name} ({written})")
         rows = ROWS_OF[name]
@@ -55,6 +65,8 @@ def make_tables(connection: duckdb.DuckDBPyConnection, order: int = 0) -> None:
         elif order == 2:
             rows = rows[1::2] + rows[::2]
         connection.execute(f"insert into {name} values {', '.join(rows)}")
+    connection.execute("create or replace macro upcased(a) as upper(a)")
+    connection.execute("create or replace sequence numbers")
 
 
 def make_every(connection: duckdb.DuckDBPyConnection) -> None:

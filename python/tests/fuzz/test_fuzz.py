@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Callable
 
 import fuzz
@@ -10,7 +12,8 @@ import token_edits
 import verdict
 from engine import DuckDB, Result
 from fuzz import Fuzzer
-from verdict import Prints, judge, prints
+from pairs import IN_A_VIEW, PLACES, pairs
+from verdict import Prints, judge, judge_unbuilt, prints
 
 from dbt_ripple.flow.row_constraints import KnownConstraints
 
@@ -478,6 +481,39 @@ def test_some_hundred_pairs_without_a_miss() -> None:
         fuzzer.number(number)
         number += 1
     assert fuzzer.report.misses == []
+
+
+def test_pairs_are_written_of_each_kind_and_some_differ(fuzzer: Fuzzer) -> None:
+    ran: Counter[str] = Counter()
+    differed: Counter[str] = Counter()
+    for kind, base, head in pairs(random.Random(3), 900):
+        results = fuzzer.engine.run(base), fuzzer.engine.run(head)
+        if fuzz._comparable(kind, *results):
+            ran[kind] += 1
+            one, other = (r.bag() if isinstance(r, Result) else None for r in results)
+            differed[kind.partition(":")[0]] += one != other
+    assert {k.partition(": ")[2] for k in ran} >= set(PLACES)
+    assert len(differed) == 5
+    assert all(differed.values())
+    assert ran.total() > 600
+
+
+def test_a_view_that_fails_when_it_is_read_is_a_miss(fuzzer: Fuzzer) -> None:
+    sql = (
+        "select max(case when v like '9%' then v::int end) as e from t0",
+        "select max(v::int) filter (where v like '9%') as e from t0",
+    )
+    base, head = map(fuzzer.engine.run, sql)
+    assert fuzz._comparable(IN_A_VIEW, base, head)
+    assert not fuzz._comparable("case", base, head)
+    assert not fuzz._comparable(IN_A_VIEW, base, fuzzer.engine.run("select max(w::int) from t0"))
+    seen = [prints(text, "duckdb", in_a_view=True) for text in sql]
+    built = [one.canonical for one in seen]
+    assert built[0] is not None
+    assert built[1] is not None
+    assert built[0].fps == built[1].fps  # a build would show it
+    assert judge_unbuilt(base, head, *seen).missed == ""
+    assert judge_unbuilt(base, head, seen[0], seen[0]).missed == "fails"
 
 
 def test_what_runs_is_not_called_broken(fuzzer: Fuzzer) -> None:

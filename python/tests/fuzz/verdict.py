@@ -35,6 +35,8 @@ class Prints:
     missing: tuple[str, ...] = ()
     canonical: Relation | None = None
     """In the form of the second comparison, where it has one."""
+    unbuilt: Relation | None = None
+    """In the form of the second comparison where no build evaluates it, as of a view."""
     refused: tuple[str, ...] = ()
     """Of what is missing, the names for which the engine is said to refuse the query."""
     raised: str = ""
@@ -67,13 +69,20 @@ class Seen:
         return digest(digest(b"broken", *(m.encode() for m in self.missing)), fp)
 
 
-def prints(sql: str, dialect: str, known_constraints: KnownConstraints | None = None) -> Prints:
+def prints(
+    sql: str,
+    dialect: str,
+    known_constraints: KnownConstraints | None = None,
+    *,
+    in_a_view: bool = False,
+) -> Prints:
     """Lower and link a query.
 
     Args:
         sql: the query.
         dialect: of it.
         known_constraints: what is known of rows; both queries of a pair have to be given the same.
+        in_a_view: whether it is asked, too, how it is compared where no build evaluates it.
 
     Raises:
         UnknownTableError: it reads something else than the small tables.
@@ -93,9 +102,16 @@ def prints(sql: str, dialect: str, known_constraints: KnownConstraints | None = 
     missing = tuple(linked.missing)
     names = refused(sql, dialect) if missing else ()
     table_with_facts = functools.partial(table, tables=tables)
-    form = canonical(sql, dialect, linked, table_with_facts, types=lambda key: tables.get(key, {}))
-    reworded = form.linked.relation if form is not None else None
-    return Prints(None, linked.relation, proven, missing, reworded, names)
+
+    def form(*, is_built: bool) -> Relation | None:
+        types = lambda key: tables.get(key, {})  # noqa: E731
+        found = canonical(sql, dialect, linked, table_with_facts, types=types, is_built=is_built)
+        return found.linked.relation if found is not None else None
+
+    unbuilt = form(is_built=False) if in_a_view else None
+    return Prints(
+        None, linked.relation, proven, missing, form(is_built=True), unbuilt, refused=names
+    )
 
 
 def reworded(sql: str, dialect: str) -> tuple[str, str] | None:
@@ -159,6 +175,25 @@ def judge(base: Result, head: Result, b: Prints, h: Prints, dialect: str) -> Ver
                 missed = not_seen(base, head, pairs, *seen)
                 missed = how + missed if missed else ""
     return Verdict(differed, missed, broken=broken)
+
+
+def judge_unbuilt(base: Result | str, head: Result | str, b: Prints, h: Prints) -> Verdict:
+    """Of a view: where one of both fails when it is read, a fingerprint differs, or one side is opaque."""
+    differed = isinstance(base, str) != isinstance(head, str)
+    raised = b.raised or h.raised
+    if raised:
+        return Verdict(differed, f"raised {raised}")
+    if b.opaque is not None or h.opaque is not None:
+        return Verdict(differed, opaque=True)
+    ways = ((b.relation, h.relation, "fails"), (b.unbuilt, h.unbuilt, "reworded, fails"))
+    for one, other, how in ways if differed else ():
+        if (
+            one is not None
+            and other is not None
+            and (one.rows.fp, one.fps) == (other.rows.fp, other.fps)
+        ):
+            return Verdict(True, how)
+    return Verdict(differed)
 
 
 def not_seen(

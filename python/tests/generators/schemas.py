@@ -37,7 +37,17 @@ SPARK_TABLES: Final[dict[str, dict[str, str]]] = {
         "st": "STRUCT<x: INT, y: STRING>", "m": "MAP<STRING, INT>",
     },
 }  # fmt: skip
-OF_DIALECT: Final = {"duckdb": TABLES, "spark": SPARK_TABLES}
+OF_PAIRS: Final[dict[str, dict[str, str]]] = {
+    "t0": {
+        "k": "INTEGER", "ti": "TINYINT", "si": "SMALLINT", "x": "INTEGER", "bi": "BIGINT", "f": "DOUBLE",
+        "v": "VARCHAR", "p": "BOOLEAN", "q": "BOOLEAN", "d": "DATE", "iv": "INTERVAL",
+    },
+    "w0": {"k": "INTEGER", "y": "INTEGER", "j": "VARCHAR"},
+    "big0": {"k": "INTEGER", "v": "VARCHAR", "m": "INTEGER"},
+}  # fmt: skip
+"""What queries read that are written in pairs (`unpromised`), and no others."""
+NAME_OF_PAIRS: Final = {"t": "t0", "w": "w0", "big": "big0"}
+OF_DIALECT: Final = {"duckdb": TABLES | OF_PAIRS, "spark": SPARK_TABLES}
 
 CLASS: Final = {
     "INT": "int", "STRING": "str", "ARRAY<INT>": "list", "ARRAY<STRING>": "slist",
@@ -45,7 +55,7 @@ CLASS: Final = {
     "INTEGER": "int", "VARCHAR": "str", "DOUBLE": "num", "BOOLEAN": "bool", "DATE": "date",
     "TIMESTAMP": "ts", "DECIMAL(8,2)": "num", "INTEGER[]": "list", "VARCHAR[]": "slist",
     "STRUCT(x INTEGER, y VARCHAR)": "struct", "MAP(VARCHAR, INTEGER)": "map", "JSON": "json",
-    "INTERVAL": "interval",
+    "INTERVAL": "interval", "TINYINT": "int", "SMALLINT": "int", "BIGINT": "int",
 }  # fmt: skip
 
 Column = tuple[str, str]

@@ -48,9 +48,12 @@ _NO_WORDS: Final = re.compile(
 )
 
 
-@rule("De Morgan", exp.Not)
+@rule("De Morgan", exp.Not, evaluates=True)
 def de_morgan(node: exp.Not, rewriting: Rewriting) -> Any:
-    """`not (a and b)` is `not a or not b`, NULLs included; likewise of OR."""
+    """`not (a and b)` is `not a or not b`, NULLs included; likewise of OR.
+
+    What AND joins an engine evaluates in any order, and of fewer rows each, even if OR was evaluated as written.
+    """
     inner = node.this
     if type(inner) not in (exp.And, exp.Or):
         return None

@@ -177,8 +177,11 @@ def _visit(node: Any, by_type: dict[type, list[NamedRule]], rewriting: Rewriting
     for child in list(node.iter_expressions()):
         changed |= _visit(child, by_type, rewriting)
     for named in by_type.get(type(node), ()):
-        if named.evaluates and rewriting.evaluated_alike and may_fail(node, rewriting.dialect):
-            continue
+        if named.evaluates and rewriting.evaluated_alike:
+            # Of a whole SELECT, some sum or product stands nearly always in it.
+            by_overflow = not isinstance(node, exp.Select)
+            if may_fail(node, rewriting.dialect, by_overflow=by_overflow):
+                continue
         rewritten = named.apply(node, rewriting)
         if rewritten is None:
             continue

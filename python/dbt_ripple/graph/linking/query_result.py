@@ -197,13 +197,16 @@ class QueryResult:
     def tell_what_varies(self) -> None:
         """Tell apart what no text does: what is stored of what is another value each time; and what sees the order of rows.
 
-        What is another value each time is given once to what stores it, and to nothing else. To be
-        called when all columns are there.
+        What is another value each time is given once to what stores it; to each query once by an ephemeral
+        model, which an engine may run once however often its name stands there; by a view wherever it is read.
+        To be called when all columns are there.
         """
         context, unique_id = self.linker.context, self.unique_id
         varying = context.other_each_time(unique_id, self.query.varying)
         if self.node.materialized in STORED:
             self._mark(varying, digest(b"given once", unique_id.encode()))
+        elif self.node.is_ephemeral:
+            self._mark(varying, digest(b"given once to a query", unique_id.encode()))
         self._mark(context.in_other_order.get(unique_id, frozenset()), b"in other order")
 
     def _mark(self, names: frozenset[str], token: bytes) -> None:
