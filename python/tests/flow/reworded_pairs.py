@@ -563,4 +563,100 @@ NEAR_MISSES: Final[dict[str, tuple[str, str]]] = {
         "select a.x, b.y, c.s from a left join b on a.k = b.k left join c on b.x = c.k",
         "select a.x, b.y, c.s from a left join b on a.k = b.k left join c on a.x = c.k",
     ),
+    "OR of which one side asks the joined table": (
+        "select a.x, b.y from a left join b on a.k = b.k where b.y > 0 or a.x = 0",
+        "select a.x, b.y from a join b on a.k = b.k where b.y > 0 or a.x = 0",
+    ),
+    "a volatile value shown twice": (
+        "select o.r = o.q as v from (select i.r, i.r as q from (select random() as r from a) as i) as o",
+        "select random() = random() as v from a",
+    ),
+    "volatile, asked twice": (
+        "select count(*) as n from a, b, c where random() < 0.5 and random() < 0.5",
+        "select count(*) as n from a, b, c where random() < 0.5",
+    ),
+    "BETWEEN of what is volatile": (
+        "select count(*) as n from a, b, c where random() between 0.25 and 0.75",
+        "select count(*) as n from a, b, c where random() >= 0.25 and random() <= 0.75",
+    ),
+    "a volatile condition below a join": (
+        "select count(*) as n from (select k from a where random() < 0.5) as o cross join b cross join c",
+        "select count(*) as n from a cross join b cross join c where random() < 0.5",
+    ),
+    "a condition of a user's function below a join": (
+        "select count(*) as n from a cross join (select k from b where draw(1) = 1) as o cross join c",
+        "select count(*) as n from a cross join b cross join c where draw(1) = 1",
+    ),
+    "a volatile ON below a join": (
+        "select count(*) as n from c cross join (select a.k from a join b on random() < 0.5) as o",
+        "select count(*) as n from c cross join a join b on random() < 0.5",
+    ),
+    "a user's function, twice": (
+        "select sum(case when draw(1) is not null then draw(1) else 0 end) as n from a, b, c",
+        "select sum(coalesce(draw(1), 0)) as n from a, b, c",
+    ),
+    "a user's function, asked twice": (
+        "select count(*) as n from a, b, c where draw(1) = 1 and draw(1) = 1",
+        "select count(*) as n from a, b, c where draw(1) = 1",
+    ),
+    "a function of a schema, twice": (
+        "select sum(case when m.draw(1) is not null then m.draw(1) else 0 end) as n from a, b, c",
+        "select sum(coalesce(m.draw(1), 0)) as n from a, b, c",
+    ),
+    "NOT twice of a number": (
+        "select not (not x) as v from a",
+        "select x as v from a",
+    ),
+    "a coalesced condition as a value": (
+        "select coalesce(x = 1, false) as v from a",
+        "select x = 1 as v from a",
+    ),
+    "a quantified operand that is not NULL": (
+        "select x from a where x = all (select y from b where y > 5) and x is not null",
+        "select x from a where x = all (select y from b where y > 5)",
+    ),
+    "NOT of = ANY": (
+        "select x from a where not (x = any (select y from b))",
+        "select x from a where x <> any (select y from b)",
+    ),
+    "NOT of < ANY": (
+        "select x from a where not (x < any (select y from b))",
+        "select x from a where x >= any (select y from b)",
+    ),
+    "lists the other way round": (
+        "select [x] + [y] as v from a",
+        "select [y] + [x] as v from a",
+    ),
+    "columns of lists the other way round": (
+        "select l + m as v from (select [x] as l, [y] as m from a) as o",
+        "select m + l as v from (select [x] as l, [y] as m from a) as o",
+    ),
+    "CASE with another default": (
+        "select case when x > 1 then true else true end as v from a",
+        "select coalesce(x > 1, false) as v from a",
+    ),
+    "CASE false or false": (
+        "select case when x > 1 then false else false end as v from a",
+        "select coalesce(x > 1, false) as v from a",
+    ),
+    "CASE that no constant ends": (
+        "select case when x > 1 then true else p end as v from a",
+        "select coalesce(x > 1, false) as v from a",
+    ),
+    "COUNT of a CASE with ELSE": (
+        "select count(case when p then 'x' else 'y' end) as n from a",
+        "select count(case when p then 1 end) as n from a",
+    ),
+    "COUNT of what may be NULL": (
+        "select count(case when p then s end) as n from a",
+        "select count(case when p then 1 end) as n from a",
+    ),
+    "COUNT of a CASE that gives NULL": (
+        "select count(case when p then null end) as n from a",
+        "select count(case when p then 1 end) as n from a",
+    ),
+    "LEFT of less than nothing": (
+        "select left(s, -1) as v from a",
+        "select substring(s, 1, -1) as v from a",
+    ),
 }
