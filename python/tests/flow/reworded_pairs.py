@@ -571,6 +571,11 @@ NEAR_MISSES: Final[dict[str, tuple[str, str]]] = {
         "select o.r = o.q as v from (select i.r, i.r as q from (select random() as r from a) as i) as o",
         "select random() = random() as v from a",
     ),
+    "a volatile CTE read twice": (
+        "with o as (select random() as v from a) select count(*) as n from o as l join o as r on l.v = r.v",
+        "select count(*) as n from (select random() as v from a) as l"
+        " join (select random() as v from a) as r on l.v = r.v",
+    ),
     "volatile, asked twice": (
         "select count(*) as n from a, b, c where random() < 0.5 and random() < 0.5",
         "select count(*) as n from a, b, c where random() < 0.5",
