@@ -198,6 +198,14 @@ FORMS: Final[dict[str, tuple[str, str]]] = {
         "select k, count(*) as n from a group by k having k > 0",
         "select k, count(*) as n from a where k > 0 group by k",
     ),
+    "HAVING on a key that is NULL": (
+        "select k, count(*) as n from a group by k having k is null",
+        "select k, count(*) as n from a where k is null group by k",
+    ),
+    "HAVING on a key in a list": (
+        "select s, count(*) as n from a group by s having s in ('u', 'v')",
+        "select s, count(*) as n from a where s in ('u', 'v') group by s",
+    ),
     "GROUP BY for DISTINCT": (
         "select distinct k, x from a",
         "select k, x from a group by k, x",
@@ -663,5 +671,105 @@ NEAR_MISSES: Final[dict[str, tuple[str, str]]] = {
     "LEFT of less than nothing": (
         "select left(s, -1) as v from a",
         "select substring(s, 1, -1) as v from a",
+    ),
+    "where false": (
+        "select x from a where false",
+        "select x from a",
+    ),
+    "IS TRUE for IS NULL": (
+        "select case when p is true then q else p end as v from a",
+        "select coalesce(p, q) as v from a",
+    ),
+    "a LIMIT that is left": (
+        "select * from (select k, x from a order by k, x, y limit 3) as o where x > 0",
+        "select k, x from a where x > 0",
+    ),
+    "a DISTINCT that is left": (
+        "select * from (select distinct k, x from a) as o where x > 0",
+        "select k, x from a where x > 0",
+    ),
+    "a GROUP BY that is left": (
+        "select o.k from (select k from a group by k) as o where o.k > 0",
+        "select k from a where k > 0",
+    ),
+    "a QUALIFY that is left": (
+        "select o.k from (select k from a qualify row_number() over (partition by k order by x, y, s) = 1) as o where o.k > 0",
+        "select k from a where k > 0",
+    ),
+    "a filter above UNION, a window in a branch": (
+        "select * from (select k, x from a union all select k, count(*) over () as x from b) as o where k > 0",
+        "select k, x from a where k > 0 union all select k, count(*) over () as x from b where k > 0",
+    ),
+    "a filter above UNION BY NAME": (
+        "select * from (select k, x from a union all by name select x, k from b) as o where k > 0",
+        "select k, x from a where k > 0 union all select x, k from b where x > 0",
+    ),
+    "DISTINCT before LIMIT in a UNION": (
+        "(select distinct k from a order by k limit 2) union select k from b where k > 1",
+        "(select k from a order by k limit 2) union select k from b where k > 1",
+    ),
+    "IN a DISTINCT ON": (
+        "select x from a where k in (select distinct on (q) k from b order by q, k, x, y)",
+        "select x from a where k in (select k from b)",
+    ),
+    "EXISTS of no row": (
+        "select x from a where exists (select 1 from b where b.k = a.k limit 0)",
+        "select x from a where exists (select 1 from b where b.k = a.k)",
+    ),
+    "EXISTS of an aggregate": (
+        "select x from a where exists (select count(*) from b where b.k = a.k)",
+        "select x from a where exists (select 1 from b where b.k = a.k)",
+    ),
+    "EXISTS of groups": (
+        "select x from a where exists (select b.x from b where b.k = a.k group by b.x having count(*) > 1)",
+        "select x from a where exists (select 1 from b where b.k = a.k)",
+    ),
+    "LEFT JOIN ON true": (
+        "select a.x, o.y from a left join (select y from b where k > 5) as o on true",
+        "select a.x, o.y from a cross join (select y from b where k > 5) as o",
+    ),
+    "simple CASE of what is volatile": (
+        "select count(case floor(random() * 2) when 0 then 1 when 1 then 2 end) as n from a, b, c",
+        "select count(case when floor(random() * 2) = 0 then 1 when floor(random() * 2) = 1 then 2 end) as n from a, b, c",
+    ),
+    "NULLIF of what is volatile": (
+        "select sum(nullif(floor(random() * 2), 0)) as n from a, b, c",
+        "select sum(case when floor(random() * 2) = 0 then null else floor(random() * 2) end) as n from a, b, c",
+    ),
+    "IN of what is volatile": (
+        "select count(*) as n from a, b, c where floor(random() * 3) in (0, 1)",
+        "select count(*) as n from a, b, c where floor(random() * 3) = 0 or floor(random() * 3) = 1",
+    ),
+    "a column of the joined table beside IS NULL": (
+        "select a.x, b.y from a left join b on a.k = b.k where b.k is null or b.x = 0",
+        "select a.x, b.y from a left join b on a.k = b.k where b.k is null",
+    ),
+    "HAVING of ROLLUP": (
+        "select k, count(*) as n from a group by rollup (k) having k is null",
+        "select k, count(*) as n from a where k is null group by rollup (k)",
+    ),
+    "DISTINCT of groups of which a key is shown otherwise": (
+        "select distinct k % 2 as v from a group by k",
+        "select k % 2 as v from a group by k",
+    ),
+    "DISTINCT of groups with a generator": (
+        "select distinct k, unnest([1, 1]) as v from a group by k",
+        "select k, unnest([1, 1]) as v from a group by k",
+    ),
+    "IF without ELSE": (
+        "select if(p, 'a', 'b') as v from a",
+        "select case when p then 'a' end as v from a",
+    ),
+    "COUNT DISTINCT of what is filtered": (
+        "select count(distinct y) filter (where p) as n from a",
+        "select count(case when p then y end) as n from a",
+    ),
+    "COUNT of rows that are filtered": (
+        "select count(y) filter (where p) as n from a",
+        "select count(case when p then 1 end) as n from a",
+    ),
+    "numbers compared as text": (
+        "select x from a where x = 1 and '1' = '01'",
+        "select x from a where x = 1 and 1 = 01",
     ),
 }

@@ -17,8 +17,10 @@ from reworded_pairs import COLUMNS, FORMS, NEAR_MISSES
 from dbt_ripple.flow.canonical import Canonical, canonical
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.reading.reader import parse_statement
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rewrites import RULES
+from dbt_ripple.flow.rewrites.queries import sees_order
 
 NAMES = list(COLUMNS)
 SEEDS = (1, 2, 3)
@@ -136,6 +138,43 @@ def test_three_branches_whose_types_are_merged_in_order_keep_it() -> None:
         assert not equal(one, other, dialect), dialect
     for dialect in ("bigquery", "duckdb", "postgres"):
         assert equal(one, other, dialect), dialect
+
+
+@pytest.mark.parametrize(
+    ("sql", "sees"),
+    [
+        ("select x from a limit 3", True),
+        ("select x from a order by x offset 3", True),
+        ("select x from a fetch first 3 rows only", True),
+        ("select row_number() over () as v from a", True),
+        ("select x from a qualify count(*) over () > 1", True),
+        ("select x from a tablesample 10%", True),
+        ("select distinct on (k) x from a", True),
+        ("select first(x) as v from a", True),
+        ("select string_agg(s, ',') as v from a", True),
+        ("select unheard_of(x) as v from a", True),
+        ("select a.x from a asof join b on a.k >= b.k", True),
+        ("select a.x from a positional join b", True),
+        ("select array(select x from a) as v", True),
+        ("select * from (select x from a limit 3) as o", True),
+        ("select count(*) as n, sum(x) as t, avg(x) as m, min(x) as l, max(x) as g from a", False),
+        ("select distinct x from a where k in (select k from b) order by x", False),
+        ("select upper(s) as v from a join b on a.k = b.k", False),
+    ],
+)
+def test_who_asks_in_which_order_rows_come(sql: str, sees: bool) -> None:
+    assert sees_order(parse_statement(sql, "duckdb"), "duckdb") == sees
+
+
+def test_keys_of_a_partition_in_another_order_are_told_to_readers() -> None:
+    one, other = (in_form(sql) for sql in FORMS["PARTITION BY in another order"])
+    orders = [form.linked.relation.rows.incidental for form in (one, other)]
+    assert fingerprints(one.linked) == fingerprints(other.linked) and orders[0] != orders[1]
+
+
+def test_a_plus_that_joins_texts_keeps_its_order() -> None:
+    one, other = "select s + 'u' as v from a", "select 'u' + s as v from a"
+    assert not equal(one, other, "tsql") and equal(one, other, "postgres")
 
 
 @pytest.mark.parametrize("end", ["limit 3", "qualify row_number() over (order by 1) < 3"])
