@@ -226,11 +226,12 @@ def reaching(mutant: Mutant, passed: dict[str, float | None]) -> list[str]:
     place = {b + i + 1: a + i + 1 for a, b, size in same for i in range(size)}
     direct = lines.get(place.get(mutant.line, 0)) or set().union(*lines.values())
     files = {name.split("::")[0] for name in direct}
-    room, stem = mutant.file.split("/")[0], Path(mutant.file).stem
+    reached = Counter(name for of in lines.values() for name in of)
 
-    def far(name: str) -> tuple[bool, bool, bool, float]:
-        file = name.split("::")[0]
-        return name not in direct, stem not in file, f"/{room}/" not in file, passed[name] or 0
+    def far(name: str) -> tuple[bool, bool, float]:
+        """Others of a file are far, and so is what takes long or sees little of the module."""
+        named = Path(mutant.file).stem in name.split("::")[0]
+        return name not in direct, not named, (passed[name] or 0) / (reached[name] or 1)
 
     passing = [name for name, seconds in passed.items() if seconds is not None]
     return sorted((name for name in passing if name.split("::")[0] in files), key=far)

@@ -772,4 +772,16 @@ NEAR_MISSES: Final[dict[str, tuple[str, str]]] = {
         "select x from a where x = 1 and '1' = '01'",
         "select x from a where x = 1 and 1 = 01",
     ),
+    "a key of grouping sets that is spelled otherwise": (
+        "select len(s) as v, count(*) as n from a group by grouping sets ((s), (len(s)))",
+        "select length(s) as v, count(*) as n from a group by grouping sets ((s), (len(s)))",
+    ),
+    "a key of grouping sets that HAVING spells otherwise": (
+        "select count(*) as n from a group by grouping sets ((s), (len(s))) having len(s) > 0",
+        "select count(*) as n from a group by grouping sets ((s), (len(s))) having length(s) > 0",
+    ),
+    "keys of grouping sets that are spelled alike": (
+        "select count(*) as n from a group by grouping sets ((len(s), len(s)), (s))",
+        "select count(*) as n from a group by grouping sets ((len(s), s), (s))",
+    ),
 }
