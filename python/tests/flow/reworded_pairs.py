@@ -784,4 +784,20 @@ NEAR_MISSES: Final[dict[str, tuple[str, str]]] = {
         "select count(*) as n from a group by grouping sets ((len(s), len(s)), (s))",
         "select count(*) as n from a group by grouping sets ((len(s), s), (s))",
     ),
+    "UNION within UNION ALL": (
+        "select k from a union all (select k from b union select k from c)",
+        "select k from a union all (select k from b union all select k from c)",
+    ),
+    "UNION BY NAME within UNION ALL": (
+        "select k, x from a union all (select k, x from b union all by name select x, k from c)",
+        "select k, x from a union all (select k, x from b union all select x, k from c)",
+    ),
+    "EXCEPT within UNION ALL": (
+        "select k from a union all (select k from b except select k from c where x > 0)",
+        "select k from a union all (select k from b union all select k from c where x > 0)",
+    ),
+    "EXCEPT the other way round": (
+        "select x from a except select y from b where p",
+        "select y as x from b where p except select x from a",
+    ),
 }
