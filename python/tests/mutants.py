@@ -38,9 +38,8 @@ from coverage import CoverageData
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE, WORK = ROOT / "python" / "dbt_ripple", ROOT / "target" / "mutants"
-COPY: Final = WORK / "python" / "dbt_ripple"
-RECORDED, REACHED = WORK / "recorded", WORK / "coverage"
-"""The package as it was when the tests that reach its lines were recorded, and these."""
+COPY, RECORDED, REACHED = WORK / "python" / "dbt_ripple", WORK / "recorded", WORK / "coverage"
+"""A copy of the package; how it was when the tests that reach its lines were recorded; and these."""
 PASSED, ASKED = WORK / "passed.json", WORK / "asked.json"
 DATA: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 ENOUGH, NEAR = 0.95, 50
@@ -146,8 +145,7 @@ def _within(node: ast.AST) -> Iterator[ast.AST]:
 
 def drawn(count: int, seed: int, places: list[str]) -> list[Mutant]:
     """So many mutants, no two of one line; or those of these lines."""
-    files = dict.fromkeys(p for pattern in DATA["guards"] for p in sorted(PACKAGE.glob(pattern)))
-    every = [m for path in files for m in mutants_of(path)]
+    every = [m for g in DATA["guards"] for p in sorted(PACKAGE.glob(g)) for m in mutants_of(p)]
     if places:
         return [m for m in every if f"{m.file}:{m.line}" in places]
     random.Random(seed).shuffle(every)
@@ -217,9 +215,7 @@ def reaching(mutant: Mutant, passed: dict[str, float | None]) -> list[str]:
 
     What is run when a module is imported is reached by all that reach the module.
     """
-    data = CoverageData(str(REACHED))
-    data.read()
-    found = data.contexts_by_lineno(str(COPY / mutant.file))
+    found = CoverageData(str(REACHED)).contexts_by_lineno(str(COPY / mutant.file))
     lines = {n: {c.split("|")[0] for c in of} - {""} for n, of in found.items()}
     now, before = (lines_of(folder / mutant.file) for folder in (PACKAGE, RECORDED))
     same = SequenceMatcher(None, before, now, autojunk=False).get_matching_blocks()
@@ -233,8 +229,8 @@ def reaching(mutant: Mutant, passed: dict[str, float | None]) -> list[str]:
         named = Path(mutant.file).stem in name.split("::")[0]
         return name not in direct, not named, (passed[name] or 0) / (reached[name] or 1)
 
-    passing = [name for name, seconds in passed.items() if seconds is not None]
-    return sorted((name for name in passing if name.split("::")[0] in files), key=far)
+    passing = (n for n, s in passed.items() if s is not None and n.split("::")[0] in files)
+    return sorted(passing, key=far)
 
 
 # -- running ----------------------------------------------------------------------------------------
@@ -243,12 +239,15 @@ def reaching(mutant: Mutant, passed: dict[str, float | None]) -> list[str]:
 def verdict(mutant: Mutant, passed: dict[str, float | None], limit: int) -> str:
     """What catches a mutant; "lives", or "not caught in time"."""
     until, tests = time.monotonic() + limit, reaching(mutant, passed)
+    known = {name.split("::")[0] for name in passed}
+    there = (f for room in DATA["rooms"] for f in (ROOT / "python/tests" / room).glob("test_*.py"))
+    new = [str(f) for f in there if str(f.relative_to(ROOT / "python")) not in known]
     (COPY / mutant.file).write_bytes(mutant.applied())
     try:
         for batch in filter(None, (tests[:NEAR], tests[NEAR:])):
             asked = dict.fromkeys(passed) | {name: i for i, name in enumerate(batch, 1)}
             ASKED.write_text(json.dumps(asked), encoding="utf-8")
-            files = dict.fromkeys(f"python/{name.split('::')[0]}" for name in batch)
+            files = dict.fromkeys([*new, *(f"python/{name.split('::')[0]}" for name in batch)])
             left = max(1, round(until - time.monotonic()))
             passes, printed = tested(["-x", *files], left, MUTANTS_TESTS=str(ASKED))
             if not passes:

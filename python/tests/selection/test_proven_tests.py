@@ -151,9 +151,13 @@ def test_a_join_that_may_meet_several_makes_nothing_unique() -> None:
         selected, proven = picked(passed(shop(*tests)), head)
         assert (selected, list(proven)) == (["unique_orders_id"], ["not_null_orders_id"]), kind
     key = (*tests, unique("product_id", "stg_products"))
+    using = PLAIN + " {kind} join s.stg_products as p using (product_id)"
     for kind in ("inner", "left"):
-        selected, _ = picked(passed(shop(*key)), shop(*key, orders=JOINED.format(kind=kind)))
-        assert selected == [], kind
+        for join in (JOINED, using):
+            selected, _ = picked(passed(shop(*key)), shop(*key, orders=join.format(kind=kind)))
+            assert selected == [], join
+        selected, _ = picked(passed(shop(*tests)), shop(*tests, orders=using.format(kind=kind)))
+        assert selected == ["unique_orders_id"], kind
 
 
 def test_rows_that_come_again_are_no_new_rows_and_yet_not_unique() -> None:
