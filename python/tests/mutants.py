@@ -175,9 +175,8 @@ def record() -> None:
     copied(COPY)
     copied(RECORDED)
     measured = (f"--cov={COPY}", "--cov-context=test", "--cov-report=", "-n", "2")
-    tests = [f"python/tests/{room}" for room in DATA["rooms"]]
     variables = {"MUTANTS_PASSED": str(PASSED), "COVERAGE_FILE": str(REACHED)}
-    print(tested([*tests, "--dist", "loadfile", *measured], 0, **variables)[1][-1])
+    print(tested([*DATA["rooms"], "--dist", "loadfile", *measured], 0, **variables)[1][-1])
 
 
 def tested(args: list[str], limit: int, **environment: str) -> tuple[bool, list[str]]:
@@ -215,7 +214,9 @@ def reaching(mutant: Mutant, passed: dict[str, float | None]) -> list[str]:
 
     What is run when a module is imported is reached by all that reach the module.
     """
-    found = CoverageData(str(REACHED)).contexts_by_lineno(str(COPY / mutant.file))
+    data = CoverageData(str(REACHED))
+    data.read()
+    found = data.contexts_by_lineno(str(COPY / mutant.file))
     lines = {n: {c.split("|")[0] for c in of} - {""} for n, of in found.items()}
     now, before = (lines_of(folder / mutant.file) for folder in (PACKAGE, RECORDED))
     same = SequenceMatcher(None, before, now, autojunk=False).get_matching_blocks()
@@ -240,7 +241,7 @@ def verdict(mutant: Mutant, passed: dict[str, float | None], limit: int) -> str:
     """What catches a mutant; "lives", or "not caught in time"."""
     until, tests = time.monotonic() + limit, reaching(mutant, passed)
     known = {name.split("::")[0] for name in passed}
-    there = (f for room in DATA["rooms"] for f in (ROOT / "python/tests" / room).glob("test_*.py"))
+    there = (f for room in DATA["rooms"] for f in (ROOT / room).glob("test_*.py"))
     new = [str(f) for f in there if str(f.relative_to(ROOT / "python")) not in known]
     (COPY / mutant.file).write_bytes(mutant.applied())
     try:
