@@ -78,6 +78,8 @@ def test_up_to_ties(sql: str) -> None:
         "select distinct on (a) a, b from t",
         "select array(select a from t) as l",
         "select (select a from t) as x",
+        "select (select max(a) from t group by b) as x",
+        "select (select max(a) over () from t) as x",
         "select * from t positional join u",
     ],
 )

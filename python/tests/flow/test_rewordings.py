@@ -134,10 +134,15 @@ def test_three_branches_whose_types_are_merged_in_order_keep_it() -> None:
     one, other = (
         " union all ".join(f"select {c} as v from a" for c in of) for of in (columns, columns[::-1])
     )
+    first, second, third = (f"select {c} as v from a" for c in columns)
+    nested = f"{first} union all ({second} union all {third})"
+    turned = f"{third} union all ({second} union all {first})"
     for dialect in ("spark", "databricks", "snowflake", "trino"):
         assert not equal(one, other, dialect), dialect
+        assert not equal(nested, turned, dialect), dialect
     for dialect in ("bigquery", "duckdb", "postgres"):
         assert equal(one, other, dialect), dialect
+        assert equal(nested, turned, dialect), dialect
 
 
 @pytest.mark.parametrize(
