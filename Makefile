@@ -108,7 +108,7 @@ campaign: install  ## Edit, build and test thousands of times; every test that c
 	$(BIN)/python python/tests/campaign/campaign.py --mutants 300 --engine spark
 	$(BIN)/python python/tests/campaign/definitions.py --copies 500
 
-# Some ten seconds each; MAP=--map records anew which tests reach which lines, as the first run does.
+# COUNT=100 SEED=2 draws others; MAP=--map records anew which tests reach which lines, as the first run does.
 mutants: install  ## Make soundness guards wrong, one at a time: at least 95 of 100 are caught by a unit test.
 	$(BIN)/python python/tests/mutants.py --count $(or $(COUNT),300) --seed $(or $(SEED),1) $(MAP) $(TOOK)
 
