@@ -12,7 +12,7 @@ BUNDLE := python/dbt_ripple/pages/bundle/explorer.js
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign attack fuzz fuzz-events corpus format tables explorer explorer-check lock clean
+.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench bench-real campaign mutants attack fuzz fuzz-events corpus format tables explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
@@ -107,6 +107,10 @@ campaign: install  ## Edit, build and test thousands of times; every test that c
 	for seed in 101 202 303 404; do $(BIN)/python python/tests/campaign/campaign.py --mutants 2500 --seed $$seed --jobs 2; done
 	$(BIN)/python python/tests/campaign/campaign.py --mutants 300 --engine spark
 	$(BIN)/python python/tests/campaign/definitions.py --copies 500
+
+# COUNT=100 SEED=2 draws others; MAP=--map records anew which tests reach which lines, as the first run does.
+mutants: install  ## Make soundness guards wrong, one at a time: at least 95 of 100 are caught by a unit test.
+	$(BIN)/python python/tests/mutants.py --count $(or $(COUNT),300) --seed $(or $(SEED),1) $(MAP) $(TOOK)
 
 attack: install  ## 500 hostile and 200 harmless edits of public projects (see bench-real): the gate is fooled by none.
 	$(BIN)/python python/tests/campaign/attack.py $(ATTACKED)

@@ -11,7 +11,7 @@ from dbt_ripple.flow.reading.reader import UNREAD, parse_statement
 from dbt_ripple.flow.varying_columns import EVERYTHING, made_of
 
 DIVIDES_BY_ZERO: Final = frozenset({"duckdb", "hive", "mysql", "spark2", "sqlite"})
-"""Dialects in which a division by zero gives a value, or NULL."""
+"""Dialects in which `/` by zero gives a value, or NULL; in all but DuckDB, `//` and `%` by zero, too."""
 
 
 _CASTS_TO_NULL: Final = frozenset({"hive", "spark2"})
@@ -64,6 +64,8 @@ def _fails(node: Any, dialect: str) -> bool:
         text = isinstance(node.to, exp.DataType) and node.to.this in exp.DataType.TEXT_TYPES
         return not text and not isinstance(node.this, (exp.Literal, exp.Null))
     if isinstance(node, _DIVISIONS):
+        if dialect == "duckdb":  # as 2.0 does; it was NULL before
+            return not isinstance(node, exp.Div)
         return dialect not in DIVIDES_BY_ZERO
     if isinstance(node, exp.Subquery):
         return node.parent is not None and not isinstance(node.parent, _QUERIES)

@@ -8,7 +8,7 @@ import re
 
 import pytest
 from hostile import PARTS, SURROGATES, hostile, unsafe
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from markdown_it import MarkdownIt
 
 from dbt_ripple.rendering import escaping as s
@@ -125,11 +125,20 @@ def test_markup_is_text_in_html_and_in_markdown(text: str) -> None:
 
 @settings(deadline=None)
 @given(hostile)
+@example("::error::x")
+@example("##[error]x")
+@example("##vso[task.x]")
 def test_no_line_is_a_command_to_a_log(text: str) -> None:
     for styled_text in (text, f"  {text}", s.styled(text, "red"), f" {s.styled(text)}"):
         printed = s.line(styled_text)
         assert not printed.lstrip().startswith("::")
         assert not re.search(r"##\w*\[", printed)
+
+
+@pytest.mark.parametrize("indent", ["", " ", "    "])
+def test_a_command_to_a_log_is_shown_wherever_a_line_begins_with_it(indent: str) -> None:
+    assert s.line(f"{indent}::error::x").endswith("\\x3a:error::x")
+    assert s.line(f"{indent}a ::error::x").endswith("a ::error::x")
 
 
 @settings(deadline=None)

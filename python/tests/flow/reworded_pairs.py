@@ -198,6 +198,14 @@ FORMS: Final[dict[str, tuple[str, str]]] = {
         "select k, count(*) as n from a group by k having k > 0",
         "select k, count(*) as n from a where k > 0 group by k",
     ),
+    "HAVING on a key that is NULL": (
+        "select k, count(*) as n from a group by k having k is null",
+        "select k, count(*) as n from a where k is null group by k",
+    ),
+    "HAVING on a key in a list": (
+        "select s, count(*) as n from a group by s having s in ('u', 'v')",
+        "select s, count(*) as n from a where s in ('u', 'v') group by s",
+    ),
     "GROUP BY for DISTINCT": (
         "select distinct k, x from a",
         "select k, x from a group by k, x",
@@ -562,5 +570,234 @@ NEAR_MISSES: Final[dict[str, tuple[str, str]]] = {
     "left joins that ask each other": (
         "select a.x, b.y, c.s from a left join b on a.k = b.k left join c on b.x = c.k",
         "select a.x, b.y, c.s from a left join b on a.k = b.k left join c on a.x = c.k",
+    ),
+    "OR of which one side asks the joined table": (
+        "select a.x, b.y from a left join b on a.k = b.k where b.y > 0 or a.x = 0",
+        "select a.x, b.y from a join b on a.k = b.k where b.y > 0 or a.x = 0",
+    ),
+    "a volatile value shown twice": (
+        "select o.r = o.q as v from (select i.r, i.r as q from (select random() as r from a) as i) as o",
+        "select random() = random() as v from a",
+    ),
+    "a volatile CTE read twice": (
+        "with o as (select random() as v from a) select count(*) as n from o as l join o as r on l.v = r.v",
+        "select count(*) as n from (select random() as v from a) as l"
+        " join (select random() as v from a) as r on l.v = r.v",
+    ),
+    "volatile, asked twice": (
+        "select count(*) as n from a, b, c where random() < 0.5 and random() < 0.5",
+        "select count(*) as n from a, b, c where random() < 0.5",
+    ),
+    "BETWEEN of what is volatile": (
+        "select count(*) as n from a, b, c where random() between 0.25 and 0.75",
+        "select count(*) as n from a, b, c where random() >= 0.25 and random() <= 0.75",
+    ),
+    "a volatile condition below a join": (
+        "select count(*) as n from (select k from a where random() < 0.5) as o cross join b cross join c",
+        "select count(*) as n from a cross join b cross join c where random() < 0.5",
+    ),
+    "a condition of a user's function below a join": (
+        "select count(*) as n from a cross join (select k from b where draw(1) = 1) as o cross join c",
+        "select count(*) as n from a cross join b cross join c where draw(1) = 1",
+    ),
+    "a volatile ON below a join": (
+        "select count(*) as n from c cross join (select a.k from a join b on random() < 0.5) as o",
+        "select count(*) as n from c cross join a join b on random() < 0.5",
+    ),
+    "a user's function, twice": (
+        "select sum(case when draw(1) is not null then draw(1) else 0 end) as n from a, b, c",
+        "select sum(coalesce(draw(1), 0)) as n from a, b, c",
+    ),
+    "a user's function, asked twice": (
+        "select count(*) as n from a, b, c where draw(1) = 1 and draw(1) = 1",
+        "select count(*) as n from a, b, c where draw(1) = 1",
+    ),
+    "a function of a schema, twice": (
+        "select sum(case when m.draw(1) is not null then m.draw(1) else 0 end) as n from a, b, c",
+        "select sum(coalesce(m.draw(1), 0)) as n from a, b, c",
+    ),
+    "NOT twice of a number": (
+        "select not (not x) as v from a",
+        "select x as v from a",
+    ),
+    "a coalesced condition as a value": (
+        "select coalesce(x = 1, false) as v from a",
+        "select x = 1 as v from a",
+    ),
+    "a quantified operand that is not NULL": (
+        "select x from a where x = all (select y from b where y > 5) and x is not null",
+        "select x from a where x = all (select y from b where y > 5)",
+    ),
+    "NOT of = ANY": (
+        "select x from a where not (x = any (select y from b))",
+        "select x from a where x <> any (select y from b)",
+    ),
+    "NOT of < ANY": (
+        "select x from a where not (x < any (select y from b))",
+        "select x from a where x >= any (select y from b)",
+    ),
+    "lists the other way round": (
+        "select [x] + [y] as v from a",
+        "select [y] + [x] as v from a",
+    ),
+    "columns of lists the other way round": (
+        "select l + m as v from (select [x] as l, [y] as m from a) as o",
+        "select m + l as v from (select [x] as l, [y] as m from a) as o",
+    ),
+    "CASE with another default": (
+        "select case when x > 1 then true else true end as v from a",
+        "select coalesce(x > 1, false) as v from a",
+    ),
+    "CASE false or false": (
+        "select case when x > 1 then false else false end as v from a",
+        "select coalesce(x > 1, false) as v from a",
+    ),
+    "CASE that no constant ends": (
+        "select case when x > 1 then true else p end as v from a",
+        "select coalesce(x > 1, false) as v from a",
+    ),
+    "COUNT of a CASE with ELSE": (
+        "select count(case when p then 'x' else 'y' end) as n from a",
+        "select count(case when p then 1 end) as n from a",
+    ),
+    "COUNT of what may be NULL": (
+        "select count(case when p then s end) as n from a",
+        "select count(case when p then 1 end) as n from a",
+    ),
+    "COUNT of a CASE that gives NULL": (
+        "select count(case when p then null end) as n from a",
+        "select count(case when p then 1 end) as n from a",
+    ),
+    "LEFT of less than nothing": (
+        "select left(s, -1) as v from a",
+        "select substring(s, 1, -1) as v from a",
+    ),
+    "where false": (
+        "select x from a where false",
+        "select x from a",
+    ),
+    "IS TRUE for IS NULL": (
+        "select case when p is true then q else p end as v from a",
+        "select coalesce(p, q) as v from a",
+    ),
+    "a LIMIT that is left": (
+        "select * from (select k, x from a order by k, x, y limit 3) as o where x > 0",
+        "select k, x from a where x > 0",
+    ),
+    "a DISTINCT that is left": (
+        "select * from (select distinct k, x from a) as o where x > 0",
+        "select k, x from a where x > 0",
+    ),
+    "a GROUP BY that is left": (
+        "select o.k from (select k from a group by k) as o where o.k > 0",
+        "select k from a where k > 0",
+    ),
+    "a QUALIFY that is left": (
+        "select o.k from (select k from a qualify row_number() over (partition by k order by x, y, s) = 1) as o where o.k > 0",
+        "select k from a where k > 0",
+    ),
+    "a filter above UNION, a window in a branch": (
+        "select * from (select k, x from a union all select k, count(*) over () as x from b) as o where k > 0",
+        "select k, x from a where k > 0 union all select k, count(*) over () as x from b where k > 0",
+    ),
+    "a filter above UNION BY NAME": (
+        "select * from (select k, x from a union all by name select x, k from b) as o where k > 0",
+        "select k, x from a where k > 0 union all select x, k from b where x > 0",
+    ),
+    "DISTINCT before LIMIT in a UNION": (
+        "(select distinct k from a order by k limit 2) union select k from b where k > 1",
+        "(select k from a order by k limit 2) union select k from b where k > 1",
+    ),
+    "IN a DISTINCT ON": (
+        "select x from a where k in (select distinct on (q) k from b order by q, k, x, y)",
+        "select x from a where k in (select k from b)",
+    ),
+    "EXISTS of no row": (
+        "select x from a where exists (select 1 from b where b.k = a.k limit 0)",
+        "select x from a where exists (select 1 from b where b.k = a.k)",
+    ),
+    "EXISTS of an aggregate": (
+        "select x from a where exists (select count(*) from b where b.k = a.k)",
+        "select x from a where exists (select 1 from b where b.k = a.k)",
+    ),
+    "EXISTS of groups": (
+        "select x from a where exists (select b.x from b where b.k = a.k group by b.x having count(*) > 1)",
+        "select x from a where exists (select 1 from b where b.k = a.k)",
+    ),
+    "LEFT JOIN ON true": (
+        "select a.x, o.y from a left join (select y from b where k > 5) as o on true",
+        "select a.x, o.y from a cross join (select y from b where k > 5) as o",
+    ),
+    "simple CASE of what is volatile": (
+        "select count(case floor(random() * 2) when 0 then 1 when 1 then 2 end) as n from a, b, c",
+        "select count(case when floor(random() * 2) = 0 then 1 when floor(random() * 2) = 1 then 2 end) as n from a, b, c",
+    ),
+    "NULLIF of what is volatile": (
+        "select sum(nullif(floor(random() * 2), 0)) as n from a, b, c",
+        "select sum(case when floor(random() * 2) = 0 then null else floor(random() * 2) end) as n from a, b, c",
+    ),
+    "IN of what is volatile": (
+        "select count(*) as n from a, b, c where floor(random() * 3) in (0, 1)",
+        "select count(*) as n from a, b, c where floor(random() * 3) = 0 or floor(random() * 3) = 1",
+    ),
+    "a column of the joined table beside IS NULL": (
+        "select a.x, b.y from a left join b on a.k = b.k where b.k is null or b.x = 0",
+        "select a.x, b.y from a left join b on a.k = b.k where b.k is null",
+    ),
+    "HAVING of ROLLUP": (
+        "select k, count(*) as n from a group by rollup (k) having k is null",
+        "select k, count(*) as n from a where k is null group by rollup (k)",
+    ),
+    "DISTINCT of groups of which a key is shown otherwise": (
+        "select distinct k % 2 as v from a group by k",
+        "select k % 2 as v from a group by k",
+    ),
+    "DISTINCT of groups with a generator": (
+        "select distinct k, unnest([1, 1]) as v from a group by k",
+        "select k, unnest([1, 1]) as v from a group by k",
+    ),
+    "IF without ELSE": (
+        "select if(p, 'a', 'b') as v from a",
+        "select case when p then 'a' end as v from a",
+    ),
+    "COUNT DISTINCT of what is filtered": (
+        "select count(distinct y) filter (where p) as n from a",
+        "select count(case when p then y end) as n from a",
+    ),
+    "COUNT of rows that are filtered": (
+        "select count(y) filter (where p) as n from a",
+        "select count(case when p then 1 end) as n from a",
+    ),
+    "numbers compared as text": (
+        "select x from a where x = 1 and '1' = '01'",
+        "select x from a where x = 1 and 1 = 01",
+    ),
+    "a key of grouping sets that is spelled otherwise": (
+        "select len(s) as v, count(*) as n from a group by grouping sets ((s), (len(s)))",
+        "select length(s) as v, count(*) as n from a group by grouping sets ((s), (len(s)))",
+    ),
+    "a key of grouping sets that HAVING spells otherwise": (
+        "select count(*) as n from a group by grouping sets ((s), (len(s))) having len(s) > 0",
+        "select count(*) as n from a group by grouping sets ((s), (len(s))) having length(s) > 0",
+    ),
+    "keys of grouping sets that are spelled alike": (
+        "select count(*) as n from a group by grouping sets ((len(s), len(s)), (s))",
+        "select count(*) as n from a group by grouping sets ((len(s), s), (s))",
+    ),
+    "UNION within UNION ALL": (
+        "select k from a union all (select k from b union select k from c)",
+        "select k from a union all (select k from b union all select k from c)",
+    ),
+    "UNION BY NAME within UNION ALL": (
+        "select k, x from a union all (select k, x from b union all by name select x, k from c)",
+        "select k, x from a union all (select k, x from b union all select x, k from c)",
+    ),
+    "EXCEPT within UNION ALL": (
+        "select k from a union all (select k from b except select k from c where x > 0)",
+        "select k from a union all (select k from b union all select k from c where x > 0)",
+    ),
+    "EXCEPT the other way round": (
+        "select x from a except select y from b where p",
+        "select y as x from b where p except select x from a",
     ),
 }

@@ -59,6 +59,7 @@ def test_repeatable(sql: str) -> None:
         "select arg_max(a, b) from t",
         "select distinct on (a) a, b from t order by b",
         "select stddev(b) from t",
+        "select t.a, u.b from t asof join u on t.a >= u.a",
     ],
 )
 def test_up_to_ties(sql: str) -> None:
@@ -77,6 +78,8 @@ def test_up_to_ties(sql: str) -> None:
         "select distinct on (a) a, b from t",
         "select array(select a from t) as l",
         "select (select a from t) as x",
+        "select (select max(a) from t group by b) as x",
+        "select (select max(a) over () from t) as x",
         "select * from t positional join u",
     ],
 )

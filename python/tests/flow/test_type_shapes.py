@@ -116,6 +116,8 @@ def test_which_rows_there_are_says_no_type(engine: duckdb.DuckDBPyConnection) ->
         ("select sum(a) as x from t", "select sum(distinct a) as x from t", True),
         ("select a from ci.t", "select a from prod.t", True),
         ("select a from t", "select a from u", False),
+        ("select false as x from t", "select a = 1 as x from t", True),
+        ("select true as x from t", "select 1 as x from t", False),
         ("select a::int as a from t", "select a::bigint as a from t", False),
         ("select round(a, 1) as a from t", "select round(a, 2) as a from t", False),
         ("select a + 1 as a from t", "select a + 1.5 as a from t", False),

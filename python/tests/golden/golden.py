@@ -365,10 +365,17 @@ def report(before: Sequence[str], now: Sequence[Item]) -> list[str]:
     return told
 
 
-def other_versions(lines: Sequence[str]) -> list[str]:
-    """With which other versions the record was made, where it was."""
-    made_with = [line[2:] for line in lines if line[:1] == "#"]
-    return [text for text in made_with if text not in {f"{n} {version(n)}" for n in VERSIONS}]
+def complaint(told: Sequence[str], lines: Sequence[str]) -> str:
+    """That so much differs from the record, and with which other versions that was made."""
+    said = [f"{len(told)} items differ from the record:", *told[:60]]
+    made_with = dict(line[2:].split() for line in lines if line[:1] == "#")
+    said += [
+        f"{name} {version(name)} here, and the record was made with {name} {then}:"
+        " install what python/constraints.txt says before you look further"
+        for name, then in made_with.items()
+        if then != version(name)
+    ]
+    return "\n".join(said) + "\n"
 
 
 def main() -> int:
@@ -393,7 +400,7 @@ def main() -> int:
         told = []
         for section in [given.key] if given.key else SECTIONS:
             told += report(recorded(section, lines), list(items(work, section)))
-        print("\n".join(told) or "all is as recorded")
+        print(complaint(told, lines) if told else "all is as recorded")
         return int(bool(told))
 
 

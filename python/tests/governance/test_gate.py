@@ -91,6 +91,25 @@ def test_nor_does_it_where_the_change_touches_it(bad: Project, twin: Path) -> No
     assert {f.rule for f in report.findings if f.level != "known"} == {"certified_reached"}
 
 
+@pytest.mark.parametrize("edit", ["rows", "a column", "a column is gone"])
+@pytest.mark.parametrize("valued", [True, False])
+def test_an_edit_of_a_certified_model_is_looked_at(edit: str, valued: bool) -> None:
+    sql = {
+        "rows": "select id, v from s.raw where v > 0",
+        "a column": "select id, v + 1 as v from s.raw",
+        "a column is gone": "select id from s.raw",
+    }
+    raw = made("source.p.raw", None, columns=["id", "v"])
+    meta = {"certified": True} if valued else {}
+
+    def side(text: str) -> Project:
+        return project(raw, replace(made("model.p.m", text, raw.unique_id), meta=meta))
+
+    report = gate(side("select id, v from s.raw"), side(sql[edit]), config=Config())
+    reached = [f.unique_id for f in report.findings if f.rule == "certified_reached"]
+    assert reached == (["model.p.m"] if valued else [])
+
+
 def test_a_change_that_changes_nothing_is_approved(good: Project, twin: Path) -> None:
     head = read_project(twin / "good" / "target")
     for node in head.nodes.values():

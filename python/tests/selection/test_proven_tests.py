@@ -134,6 +134,33 @@ def test_what_is_true_of_every_row_is_true_of_fewer(edit: dict[str, str]) -> Non
     assert facts(proven["not_null_orders_id"]) == []
 
 
+def test_a_result_without_a_number_proves_nothing() -> None:
+    """dbt writes none where it did not count: `pass` alone does not say that no row was returned."""
+    tests = (not_null("id"), unique("id"))
+    base = passed(shop(*tests))
+    base.run_results[0] = replace(base.run_results[0], failures=None)
+    selected, proven = picked(base, shop(*tests, stg_orders=FILTER))
+    assert (selected, list(proven)) == (["not_null_orders_id"], ["unique_orders_id"])
+
+
+def test_a_join_that_may_meet_several_makes_nothing_unique() -> None:
+    """Each id comes once on base; the join repeats it for every product of that number."""
+    tests = (not_null("id"), unique("id"))
+    for kind in ("inner", "left", "cross"):
+        joined = JOINED.format(kind=kind)
+        head = shop(*tests, orders=joined.partition(" on ")[0] if kind == "cross" else joined)
+        selected, proven = picked(passed(shop(*tests)), head)
+        assert (selected, list(proven)) == (["unique_orders_id"], ["not_null_orders_id"]), kind
+    key = (*tests, unique("product_id", "stg_products"))
+    using = PLAIN + " {kind} join s.stg_products as p using (product_id)"
+    for kind in ("inner", "left"):
+        for join in (JOINED, using):
+            selected, _ = picked(passed(shop(*key)), shop(*key, orders=join.format(kind=kind)))
+            assert selected == [], join
+        selected, _ = picked(passed(shop(*tests)), shop(*tests, orders=using.format(kind=kind)))
+        assert selected == ["unique_orders_id"], kind
+
+
 def test_rows_that_come_again_are_no_new_rows_and_yet_not_unique() -> None:
     tests = (not_null("id"), unique("id"), accepted("amount"))
     twice = f"{STG_ORDERS} union all {STG_ORDERS}"

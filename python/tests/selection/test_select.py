@@ -204,6 +204,25 @@ def test_what_only_files_a_test_does_not(config: dict[str, Any]) -> None:
     assert names(with_test(), with_test(config=config)) == []
 
 
+@pytest.mark.parametrize(
+    ("stores", "selects"),
+    [
+        ({"store_failures": True}, True),
+        ({"store_failures_as": "view"}, True),
+        ({"store_failures": True, "store_failures_as": "ephemeral"}, False),
+        ({"store_failures": False}, False),
+        ({}, False),
+    ],
+)
+@pytest.mark.parametrize("name", ["alias", "database", "schema"])
+def test_where_failures_are_stored_selects_a_test_that_stores_them(
+    name: str, stores: dict[str, Any], selects: bool
+) -> None:
+    """The table that it makes may be there already, and be another one's."""
+    base, head = (with_test(config={**stores, name: place}) for place in ("one", "other"))
+    assert names(base, head) == (["t"] if selects else [])
+
+
 def test_a_tests_own_query_selects_it() -> None:
     head = project(
         orders(), check("t", "select id from s.orders where id < 0", RAW), catalog=LISTED

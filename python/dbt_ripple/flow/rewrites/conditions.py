@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import product
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from dbt_ripple.flow.rewrites.rules import (
     is_not_null,
     is_predicate,
     is_pure,
+    is_steady,
     joined,
     only_truth_counts,
     operands_not_null,
@@ -184,9 +186,9 @@ def in_clauses(node: Any, rewriting: Rewriting) -> Any:
         clauses = _clauses(node)
     except OverflowError:
         return None
-    if not is_pure_enough(node, clauses, rewriting.dialect):
-        return None
     kept = _irreducible(clauses, condition)
+    if not _is_as_often(node, clauses, kept, rewriting.dialect):
+        return None
     if not kept:
         return exp.Boolean(this=True)
     rewritten = joined(
@@ -203,9 +205,16 @@ def in_clauses(node: Any, rewriting: Rewriting) -> Any:
     return rewritten
 
 
-def is_pure_enough(node: Any, clauses: list[dict[bytes, Any]], dialect: str) -> bool:
-    """Whether nothing that may not be written twice is."""
-    return is_pure(node, dialect) or sum(map(len, clauses)) == len(_atoms(node))
+def _is_as_often(
+    node: Any, clauses: list[dict[bytes, Any]], kept: list[dict[bytes, Any]], dialect: str
+) -> bool:
+    """Whether what may differ each time it is evaluated is as often in the clauses as in a condition."""
+    atoms = _atoms(node)
+    if not is_pure(node, dialect) and sum(map(len, clauses)) != len(atoms):
+        return False
+    varying = Counter(verbatim(atom) for atom in atoms if not is_steady(atom, dialect))
+    left = Counter(said for clause in kept for said in clause)
+    return all(left[said] == times for said, times in varying.items())
 
 
 def _atoms(node: Any) -> list[Any]:

@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
-from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, VOLATILE_TYPES, verbatim
+from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, verbatim
 from dbt_ripple.flow.rewrites.rules import (
     MAX_NODES,
     Rewriting,
@@ -22,6 +21,7 @@ from dbt_ripple.flow.rewrites.rules import (
     is_not_null,
     is_null,
     is_pure,
+    is_steady,
     joined,
     one_type,
     only_truth_counts,
@@ -139,15 +139,6 @@ def _aggregates(node: Any, dialect: str) -> bool:
     )
 
 
-def _is_volatile(node: Any) -> bool:
-    """Whether a part of a query may give something else each time it is evaluated."""
-    return any(
-        isinstance(part, (*VOLATILE_TYPES, exp.TableSample))
-        or (isinstance(part, exp.Anonymous) and str(part.this).lower() in VOLATILE_NAMES)
-        for part in node.walk()
-    )
-
-
 def _outputs(query: Any) -> dict[str, Any] | None:
     """The expressions behind the columns of a SELECT, by name; None where they are not all told."""
     outputs: dict[str, Any] = {}
@@ -228,7 +219,7 @@ def inlined(node: exp.With, rewriting: Rewriting) -> Any:
             continue
         if len(reads) > 1:
             size = sum(1 for _ in body.walk())
-            if size * len(reads) > MAX_NODES // 10 or _is_volatile(body):
+            if size * len(reads) > MAX_NODES // 10 or not is_steady(body, rewriting.dialect):
                 continue
             if sees_order(body, rewriting.dialect):
                 continue
@@ -291,6 +282,8 @@ def merged(select: exp.Select, rewriting: Rewriting) -> Any:
             continue
         if any(not is_pure(item, rewriting.dialect) for item in inner.expressions):
             continue
+        if len(sources) > 1 and not _chooses_steadily(inner, rewriting.dialect):
+            continue  # of a row that meets several, it would be asked once for each of them
         kinds = {_kind(j) for _, _, j in inside if j is not None}
         left = join is not None and _kind(join) != "INNER"
         if left:
@@ -327,6 +320,12 @@ def merged(select: exp.Select, rewriting: Rewriting) -> Any:
             _put(select, [*conditions, *_where(select)])  # they are asked first
         return select
     return None
+
+
+def _chooses_steadily(select: Any, dialect: str) -> bool:
+    """Whether a SELECT chooses the same rows each time, as far as its conditions tell."""
+    asked = [select.args.get("where"), *(j.args.get("on") for j in select.args.get("joins") or ())]
+    return all(is_steady(condition, dialect) for condition in asked if condition is not None)
 
 
 def _is_literal(value: Any) -> bool:

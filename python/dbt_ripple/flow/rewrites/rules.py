@@ -223,11 +223,22 @@ def is_pure(node: Any, dialect: str) -> bool:
 
     A large one may not: within each other, those that are written twice double what is below them.
     """
-    kind = functions(dialect).kind
     for i, part in enumerate(node.walk()):
         if i > MAX_WRITTEN_TWICE:
             return False
-        if isinstance(part, (exp.Query, exp.Subquery, *VOLATILE_TYPES)):
+        if isinstance(part, (exp.Query, exp.Subquery, *GENERATOR_TYPES)):
+            return False
+    return is_steady(node, dialect)
+
+
+def is_steady(node: Any, dialect: str) -> bool:
+    """Whether a part of a query gives the same each time it is evaluated, as far as is known.
+
+    What nobody here knows, a user's function may be volatile.
+    """
+    kind = functions(dialect).kind
+    for part in node.walk():
+        if isinstance(part, (*VOLATILE_TYPES, exp.TableSample)):
             return False
         if isinstance(part, (exp.Anonymous, exp.AnonymousAggFunc)):
             name = str(part.this).lower()
@@ -235,7 +246,7 @@ def is_pure(node: Any, dialect: str) -> bool:
                 return False
         if isinstance(part, exp.Dot) and isinstance(part.expression, exp.Func):
             return False  # a function of a schema is a user's
-        if isinstance(part, (*GENERATOR_TYPES, exp.Placeholder, exp.Parameter)):
+        if isinstance(part, (exp.Placeholder, exp.Parameter)):
             return False
     return True
 
