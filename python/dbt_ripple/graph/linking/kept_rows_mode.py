@@ -76,7 +76,7 @@ def with_kept_rows(
     """
     project = context.project
     side = ComparedSide.of(context, analysis, frozenset(), cache, seeds)
-    linker = _Alone(side, lambda u: project.types.get(u, ()), KnownConstraints()).linker
+    linker = _Alone(side, lambda u: project.catalog.get(u, ()), KnownConstraints()).linker
     linker.link_all()
     nodes, tests = dict(analysis.nodes), dict(analysis.tests)
     for unique_id, linked in linker.linked_nodes.items():
