@@ -33,6 +33,8 @@ def prove_rows_kept(comparison: Comparison, cache: Cache | None = None) -> bool:
     if not any(_joins(comparison, unique_id) for unique_id in comparison.changed):
         return False
     sides = _sides(comparison, cache)
+    if not _is_seen(comparison, *sides):
+        return False
     nodes = dict(_nodes(comparison, *sides))
     tests = dict(_tests(comparison, *sides)) if nodes else {}
     head = comparison.head_analysis
@@ -71,6 +73,24 @@ def _sides(comparison: Comparison, cache: Cache | None) -> tuple[KeptRowsMode, K
         KeptRowsMode(base, lambda unique_id: types.get(unique_id, ()), constraints),
         KeptRowsMode(head, of_unchanged, constraints),
     )
+
+
+def _is_seen(comparison: Comparison, base: KeptRowsMode, head: KeptRowsMode) -> bool:
+    """Whether what changed first differs when it is linked again; what stands in the analyses only does not."""
+    from dbt_ripple.changes.compare import node_change
+
+    project = comparison.head
+    for unique_id in comparison.changed:
+        node, then = project.nodes.get(unique_id), comparison.base.nodes.get(unique_id)
+        if node is None or then is None or comparison.is_semantic(unique_id):
+            continue
+        above = {head.linker.names.canonical.get(p, p) for p in project.parents.get(unique_id, ())}
+        if not above.isdisjoint(comparison.changed) or then.compiled_code != node.compiled_code:
+            continue
+        before, here = (side.linker.node(unique_id).analysis for side in (base, head))
+        if node_change(before, here) is None:
+            return False
+    return True
 
 
 def _nodes(

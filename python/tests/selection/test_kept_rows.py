@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -12,6 +13,8 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.project import TestMetadata
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.diff import diff
+from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.impact import impact
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.linking.kept_rows_mode import with_kept_rows
 from dbt_ripple.graph.linking.project_context import ProjectContext
@@ -254,6 +257,24 @@ def test_where_a_column_comes_from_is_asked_of_the_plain_comparison() -> None:
     )
     summed = JOINED.replace("count(*)", "sum(amount)")
     assert selected(side("", JOINED, test), side(EDIT, summed, test)) == ["of_n", "not_from_amount"]
+
+
+def test_what_stands_in_an_analysis_only_is_not_linked_again() -> None:
+    """As what is supposed to change, or what another project builds."""
+    made = side("")
+    seen = analyse(made)
+    nodes = {
+        u: replace(n, rows_fingerprint="00" * 16) if u in (ORDERS, TOP, "model.p.below") else n
+        for u, n in seen.nodes.items()
+    }
+    comparison = compare(made, side(""), head_analysis=replace(seen, nodes=nodes))
+    assert {*comparison.changed} == {ORDERS, TOP, "model.p.below"}
+
+
+def test_what_is_supposed_to_change_is_not_kept() -> None:
+    by_amount = side(EDIT)
+    report = impact(by_amount, by_amount.nodes[ORDERS], [Change("retype", "amount", "varchar")])
+    assert report.decision == "CAUTION"
 
 
 BY_TEXT = JOINED.replace("customer_id", "code").replace("c.id =", "c.code =")
