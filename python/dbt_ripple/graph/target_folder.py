@@ -232,7 +232,7 @@ class TargetFolder:
     def as_loaded(self) -> Analysis:
         """What a load writes, and compares with what another one wrote: with expressions and own fingerprints.
 
-        Columns of seeds are told apart by their values, and what a join keeps is equal.
+        Columns of seeds are told apart by their values.
 
         Raises:
             RippleError: as `summary`.
@@ -272,14 +272,10 @@ class TargetFolder:
             check_compiled(project)
             # Here, because a warm run does without.
             from dbt_ripple.graph.analyse_project import analyse
-            from dbt_ripple.graph.linking.kept_rows_mode import with_kept_rows
-            from dbt_ripple.graph.linking.project_context import ProjectContext
             from dbt_ripple.graph.process_pool import cores, in_processes
             from dbt_ripple.graph.seed_files import SeedFiles
 
             processes = cores() if self.processes is None else self.processes
-            context = ProjectContext(project)
-            seeds = SeedFiles.by_their_values(project) if to_load else None
             analysis = analyse(
                 project,
                 tests=tests,
@@ -287,11 +283,8 @@ class TargetFolder:
                 own=own,
                 cache=self.cache,
                 lower_many=self._lower_many or in_processes(processes),
-                seeds=seeds,
-                context=context,
+                seeds=SeedFiles.by_their_values(project) if to_load else None,
             )
-            if seeds is not None:
-                analysis = with_kept_rows(context, analysis, seeds, self.cache)
             if self._key is not None:
                 self._keep(kind, encode(analysis))
         self._analyses[asked] = analysis

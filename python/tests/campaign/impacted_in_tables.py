@@ -46,8 +46,6 @@ from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
-from dbt_ripple.graph.linking.kept_rows_mode import with_kept_rows
-from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.openlineage.collected.collected_assets import with_collected
 from dbt_ripple.openlineage.collected.stored_events import read_events
@@ -132,11 +130,7 @@ def assets_of(project: Project, folder: Path) -> list[DeclaredAsset]:
 
 def side_rows(project: Project, declared: list[DeclaredAsset], number: str, minute: int) -> Any:
     """What `load` writes of one side, as the project of this number."""
-    seeds = SeedFiles.by_their_values(project)
-    context = ProjectContext(project)
-    analysis = with_kept_rows(
-        context, analyse(project, own=True, seeds=seeds, context=context), seeds
-    )
+    analysis = analyse(project, own=True, seeds=SeedFiles.by_their_values(project))
     if declared:
         graph = DeclaredGraph(project, declared)
         analysis = AssetLineage(graph, analysis, None).analysis

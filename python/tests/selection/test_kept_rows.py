@@ -16,9 +16,6 @@ from dbt_ripple.changes.diff import diff
 from dbt_ripple.governance.hypothetical_changes import Change
 from dbt_ripple.governance.impact import impact
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.graph.linking.kept_rows_mode import with_kept_rows
-from dbt_ripple.graph.linking.project_context import ProjectContext
-from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.rendering.diff import diff_markdown
 
 ORDERS, CUSTOMERS, TOP = "source.p.raw.orders", "source.p.raw.customers", "model.p.top"
@@ -350,40 +347,6 @@ def test_the_engine_compares_by_a_collation_that_no_catalog_shows() -> None:
                 connection.execute(count.format(w)).fetchone() for w in ("", "where amount < 9")
             ]
             assert found == [(2,), (1,)], code
-
-
-def loaded(made: Project) -> dict[str, tuple[object, ...]]:
-    """What `load` compares of each node and test of a project, with no other side at hand."""
-    analysis = with_kept_rows(ProjectContext(made), analyse(made, own=True), SeedFiles())
-    return {
-        unique_id: (seen.rows_fingerprint, *seen.fingerprints)
-        for unique_id, seen in (analysis.nodes | analysis.tests).items()
-    }
-
-
-LOADED = {
-    "a table": (side(""), side(EDIT)),
-    "over a table": (over({}, ""), over({}, EDIT)),
-    "a view": (side("", **VIEW), side(EDIT, **VIEW)),
-    "a view beside it": (
-        over({}, "", JOINING_VIEW, OF_VIEW),
-        over({}, EDIT, JOINING_VIEW, OF_VIEW),
-    ),
-    "without types": (side("", types=False), side(EDIT, types=False)),
-    "with a hook": (
-        side("", config=NEAR["a hook makes rows of columns"][1]["config"]),
-        side(EDIT, config=NEAR["a hook makes rows of columns"][1]["config"]),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", LOADED)
-def test_two_loads_differ_where_the_comparison_does(case: str) -> None:
-    base, head = LOADED[case]
-    before, now = loaded(base), loaded(head)
-    differ = {unique_id for unique_id in now if before[unique_id] != now[unique_id]}
-    tests = {f"test.p.{name}" for name in selected(base, head)}
-    assert differ == {*compare(base, head).changed, *tests}
 
 
 def rows_of(sql: str, where: str) -> list[Any]:
