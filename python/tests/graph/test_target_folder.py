@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,32 @@ def edit(folder: Path, change: Callable[[Manifest], Any]) -> None:
     content = json.loads((folder / "manifest.json").read_text())
     change(content)
     (folder / "manifest.json").write_text(json.dumps(content))
+
+
+def test_a_load_tells_the_columns_of_a_seed_apart_and_no_other_analysis_does(folder: Path) -> None:
+    """Of the checksum, what is not loaded knows nothing more: two sides of a comparison read both files."""
+    seeds = folder.parent / "seeds"
+    seeds.mkdir()
+    found: list[list[list[str]]] = []
+    seed = next(u for u in read_project(folder).nodes if u.startswith("seed."))
+    for value in ("1", "2"):
+        text = f"a,b\n{value},x\n"
+        (seeds / "s.csv").write_text(text)
+
+        def change(manifest: Manifest, text: str = text) -> None:
+            checksum = {"name": "sha256", "checksum": sha256(text.strip().encode()).hexdigest()}
+            place = {"root_path": str(folder.parent), "original_file_path": "seeds/s.csv"}
+            manifest["nodes"][seed] |= {"checksum": checksum, **place}
+            manifest["metadata"]["adapter_type"] = "spark"
+
+        edit(folder, change)
+        (folder / "catalog.json").unlink(missing_ok=True)
+        target = TargetFolder(folder, None)
+        analyses = (target.as_loaded(), target.analysis(expressions=True, own=True))
+        found.append([a.nodes[seed].fingerprints for a in analyses])
+    (then, plain_then), (now, plain_now) = found
+    assert [a == b for a, b in zip(then[:2], now, strict=False)] == [False, True]
+    assert not any(a == b for a, b in zip(plain_then, plain_now, strict=True))
 
 
 @pytest.mark.parametrize("fixture", ["v10_dbt_1_6", "v11_dbt_1_7", "v12_dbt_1_11"])

@@ -332,6 +332,25 @@ def test_a_table_hands_on_the_collation_of_a_source() -> None:
         assert selected(*sides) == (["of_n"] if kept else EVERY), code
 
 
+@pytest.mark.parametrize("language", ["sql", "python"])
+def test_what_cannot_be_followed_may_hand_on_a_collation(language: str) -> None:
+    made_by = "select id, cast(id as varchar) as code from s.customers"
+    above = [CUSTOMERS] if language == "sql" else []  # Python may read what no manifest names
+    stg = node("model.p.stg", made_by, *above, language=language)
+    text = "select cast(id as varchar) as k, count(*) as n from s.orders {where} group by 1"
+    joined = f"with o as ({text}) select c.id, o.n from s.stg c left join o on c.code = o.k"
+    sides = []
+    for where in ("", EDIT):
+        made = side(where)
+        top = node(TOP, joined.replace("{where}", where), ORDERS, "model.p.stg")
+        types = {u: {c.name: str(c.type) for c in of} for u, of in made.catalog.items()}
+        types["model.p.stg"] = {"id": "INTEGER", "code": "VARCHAR"}
+        sides.append(
+            project(*{**made.nodes, TOP: top}.values(), stg, types=types, adapter="duckdb")
+        )
+    assert selected(*sides) == (["of_n"] if language == "sql" else EVERY)
+
+
 def test_the_engine_compares_by_a_collation_that_no_catalog_shows() -> None:
     with duckdb.connect() as connection:
         connection.execute("create table c as select 1 as id, 'a' as code")

@@ -418,11 +418,18 @@ class FactMode(LinkingMode):
             return ()
         sources = linker.project.of_type("source")
         outside = {s.unique_id for s in sources if s.unique_id not in linker.names.canonical}
+        numbers = {  # and dates, and whatever else is known to be no text
+            (unique_id, column.name.lower())
+            for unique_id in outside
+            for column in self.evidence.columns(unique_id)
+            if type_family(column.type) not in (None, "text")
+        }
         starts = [
             (unique_id, name.lower())
             for unique_id, seen in analysis.nodes.items()
-            if unique_id in outside or seen.status == "opaque"
+            if (unique_id in outside or seen.status == "opaque")
             for name in seen.columns
+            if (unique_id, name.lower()) not in numbers
         ]
         passed_on: dict[Vertex, list[Vertex]] = defaultdict(list)
         for (parent, column), child, name in value_edges(analysis.edges, None):
