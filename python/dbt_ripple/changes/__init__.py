@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_ripple.changes.compare import Comparison, NodeChange, compare
+from dbt_ripple.changes.compare import compare
+from dbt_ripple.changes.comparison import Comparison, NodeChange
 
 __all__ = ["Comparison", "NodeChange", "compare"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.assets_file import DeclaredAsset
-from dbt_ripple.changes.compare import Comparison, NodeChange, node_change
+from dbt_ripple.changes.comparison import Comparison, NodeChange, node_change
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.asset_nodes import ASSET, text_of

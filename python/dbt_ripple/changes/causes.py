@@ -15,14 +15,16 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from dbt_ripple.artifacts import Node, Project, References
 from dbt_ripple.artifacts.source_locations import PROJECT_FILE, Places
+from dbt_ripple.changes.comparison import Comparison, made_once
 from dbt_ripple.changes.compile_inputs import asked_of_graph, defined
 from dbt_ripple.changes.dbt_vars import Variables
+from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.git_history import commits_of_lines, last_commit
 from dbt_ripple.graph.macros import INTERNAL, Macros
@@ -32,10 +34,6 @@ from dbt_ripple.jinja.facts import ANY, asks, asks_the_graph, facts_of
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.text import normalised
 from dbt_ripple.secrets import setting_as_shown
-
-if TYPE_CHECKING:
-    from dbt_ripple.changes.compare import Comparison
-    from dbt_ripple.changes.removed_columns import MissingNames
 
 MISSING: Final = object()
 _NOTHING: Final[tuple[Any, ...]] = (MISSING, None, [], {}, "")
@@ -111,11 +109,11 @@ class Causes:
     """The causes of the changes of one comparison.
 
     Args:
-        comparison: of base and head.
-        project_dir: where head's files are; a line is told where they are as dbt has read them.
+        comparison: of base and head; a line is told where its files are as dbt has read them.
     """
 
-    def __init__(self, comparison: Comparison, project_dir: Path | None = None) -> None:
+    def __init__(self, comparison: Comparison) -> None:
+        project_dir = comparison.project_dir
         self.comparison = comparison
         self.base: Project = comparison.base
         self.head: Project = comparison.head
@@ -137,6 +135,11 @@ class Causes:
         nodes = self.base.nodes  # a relation that is only named is none of them
         removed = (u for u in comparison.removed if u in nodes and nodes[u].name != u)
         return [*ordered, *sorted(starts - {*ordered}), *removed]
+
+    @cached_property
+    def at_the_beginning(self) -> list[Cause]:
+        """The causes of the relations at which a change began."""
+        return self.of_all(self.began())
 
     def of_all(self, unique_ids: Iterable[str]) -> list[Cause]:
         """The causes of some nodes, each once, with the nodes that are not the same because of it."""
@@ -212,7 +215,8 @@ class Causes:
         if not causes:  # a macro that is given to another one as a value
             causes += self._named_macros(now)
         if not causes:  # it reads what is gone
-            for gone in self._unfound.of(unique_id):
+            broken = verdict_of(self.comparison).broken.get(unique_id)
+            for gone in broken.gone if broken is not None else ():
                 causes += self.of(gone.unique_id)
         if not causes:  # all that it reads counts: by Python, or in the warehouse while it compiles
             built_by = self.comparison.head_context.names.canonical
@@ -221,12 +225,6 @@ class Causes:
             causes += (c for p in above for c in self.of(p) if c.kind != "compiled")
         causes = causes or [*self._compiled(then, now)]
         return list({cause.same_thing(): cause for cause in reversed(causes)}.values())[::-1]
-
-    @cached_property
-    def _unfound(self) -> MissingNames:
-        from dbt_ripple.changes.removed_columns import MissingNames  # which compares by this
-
-        return MissingNames(self.comparison)
 
     # -- kinds of causes ----------------------------------------------------------------------------
 
@@ -676,6 +674,10 @@ class Causes:
         if source.is_relative_to(root / "dbt_packages") or not source.is_relative_to(top):
             return f"dbt_packages/{package}"
         return Path(os.path.relpath(source, root)).as_posix()
+
+
+causes_of = made_once(Causes)
+"""What was edited between the sides of a comparison, found once."""
 
 
 def _of_dispatch(order: str | None) -> Any:

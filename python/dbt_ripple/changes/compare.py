@@ -8,15 +8,10 @@ differs or base does not have it. A column that has another name and an equal fi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Literal
+from dataclasses import replace
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.project import WITH_SQL
-from dbt_ripple.changes.causes import Causes
-from dbt_ripple.changes.change_paths import change_paths
 from dbt_ripple.changes.comparability import (
     changed_hooks,
     check,
@@ -25,6 +20,7 @@ from dbt_ripple.changes.comparability import (
     with_environment,
     with_known_variables,
 )
+from dbt_ripple.changes.comparison import Comparison, NodeChange, node_change
 from dbt_ripple.changes.compiled_sql_reuse import AgreedText, agree
 from dbt_ripple.changes.equivalent_macros import with_same_macros
 from dbt_ripple.changes.equivalent_queries import prove_equivalent
@@ -32,151 +28,19 @@ from dbt_ripple.changes.kept_rows import prove_rows_kept
 from dbt_ripple.changes.order_seen import readers_of_order
 from dbt_ripple.changes.renamed_nodes import with_names_of_head
 from dbt_ripple.changes.seed_changes import SeedPair, pair_seeds
-from dbt_ripple.changes.state_modified import modified
-from dbt_ripple.changes.syntax_errors import syntax_errors
+from dbt_ripple.changes.verdict import judged_by_base
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.graph.broken_nodes import NOT_FOUND, cannot_follow, ran
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import hooks_of
-from dbt_ripple.graph.hooks import Hook
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
-from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.linking.project_context import ProjectContext, ProjectContexts
+from dbt_ripple.graph.linking.project_context import ProjectContexts
 from dbt_ripple.graph.query_cache import QueryCache
 from dbt_ripple.graph.semantic_layer import over_analysis
 from dbt_ripple.graph.semantic_references import SEMANTIC
-from dbt_ripple.reasons import Code, Reason, names_missing
+from dbt_ripple.reasons import Code, Reason
 
-Vertex = tuple[str, str]
-
-
-@dataclass(slots=True)
-class NodeChange:
-    """How one relation of head differs from its counterpart on base.
-
-    Attributes:
-        kind: ``added`` where base has no such node, else ``changed``.
-        rows: whether its row set changed.
-        added: columns base does not have; ``renamed`` maps those of them that have the definition
-            of a removed one to it.
-        removed: columns head no longer has.
-        redefined: columns both sides have, with another fingerprint.
-        reordered: whether columns both sides have stand in another order.
-    """
-
-    unique_id: str
-    kind: Literal["added", "changed"]
-    rows: bool = False
-    added: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    renamed: dict[str, str] = field(default_factory=dict)
-    redefined: list[str] = field(default_factory=list)
-    reordered: bool = False
-
-    def vertices(self) -> Iterator[Vertex]:
-        """The vertices of head that changed: rows first, then columns."""
-        if self.rows:
-            yield self.unique_id, ROWS
-        for column in self.redefined:
-            yield self.unique_id, column
-        for column in self.added:
-            if column not in self.renamed:
-                yield self.unique_id, column
-
-
-@dataclass
-class Comparison:
-    """Two sides of a project and what differs.
-
-    Attributes:
-        base: what is deployed, with what only the comparison knows of it: sources and tests that
-            head has under another name have that one (`changes.renamed_nodes`).
-        head: likewise, what is proposed.
-        changed: the relations of head of which a vertex changed, or a column came, went or changed
-            its name or place, by unique_id.
-        removed: relations (not sources) only base has.
-        seeds: the files of seeds on both sides.
-        everything: why every test is selected, where a change reaches all of them.
-        notes: what the answer had to assume.
-        hooks: those of head that do something to other relations than their own.
-        reworded: the nodes and tests whose fingerprints differed and that mean the same in other
-            words, each with the rules that show it (`changes.equivalent_queries`): of one that is only below
-            such nodes there are none. `head_analysis` has base's fingerprints for them.
-        given: base as it was given: dbt does not know what is only named otherwise.
-        contexts: of the projects that were analysed for it.
-        project_dir: where head's files are; None for the current folder.
-    """
-
-    base: Project
-    head: Project
-    base_analysis: Analysis
-    head_analysis: Analysis
-    seeds: SeedPair
-    changed: dict[str, NodeChange] = field(default_factory=dict)
-    removed: list[str] = field(default_factory=list)
-    everything: list[Reason] = field(default_factory=list)
-    notes: list[Reason] = field(default_factory=list)
-    hooks: list[Hook] = field(default_factory=list)
-    reworded: dict[str, list[str]] = field(default_factory=dict)
-    given: Project | None = None
-    contexts: ProjectContexts = field(default_factory=ProjectContexts)
-    project_dir: Path | None = None
-
-    @property
-    def base_context(self) -> ProjectContext:
-        """What base's manifest says before anything is linked."""
-        return self.contexts.of(self.base)
-
-    @property
-    def head_context(self) -> ProjectContext:
-        """What head's manifest says before anything is linked."""
-        return self.contexts.of(self.head)
-
-    @cached_property
-    def modified(self) -> set[str]:
-        """What dbt itself calls modified (see `changes.state_modified`)."""
-        return modified(self.given or self.base, self.head)
-
-    def is_semantic(self, unique_id: str) -> bool:
-        """Whether it is a semantic model, a metric or a saved query."""
-        node = self.head.nodes.get(unique_id)
-        return node is not None and node.resource_type in SEMANTIC
-
-    def unchanged(self) -> frozenset[str]:
-        """The relations that are the same on both sides, with the order of their rows; it follows `changed`."""
-        base, head = self.base_analysis.nodes, self.head_analysis.nodes
-        return frozenset(
-            unique_id
-            for unique_id, now in head.items()
-            if unique_id not in self.changed
-            and (then := base.get(unique_id)) is not None
-            and (
-                then is now
-                or (then.status, then.order, then.incidental, then.columns)
-                == (now.status, now.order, now.incidental, now.columns)
-            )
-        )
-
-    @cached_property
-    def causes(self) -> Causes:
-        """What was edited (see `changes.causes`)."""
-        return Causes(self, self.project_dir)
-
-    @cached_property
-    def predecessors(self) -> dict[Vertex, Vertex | None]:
-        """The way to each vertex that changed (see `changes.change_paths`)."""
-        return change_paths(self)
-
-    @cached_property
-    def syntax_errors(self) -> dict[str, Reason]:
-        """The nodes and tests that an edit made unparseable (see `changes.syntax_errors`)."""
-        return syntax_errors(self)
-
-    @cached_property
-    def changed_vertices(self) -> set[Vertex]:
-        """Every vertex of head that changed."""
-        return {vertex for change in self.changed.values() for vertex in change.vertices()}
+__all__ = ["Comparison", "NodeChange", "compare", "node_change"]
 
 
 def compare(
@@ -232,7 +96,7 @@ def compare(
     if head_analysis is None or seeds.head.by_content or seeds.head.digests or anew:
         head_analysis = analyse(head, cache=cache, seeds=seeds.head, context=contexts.of(head))
     comparison = Comparison(
-        base, head, base_analysis, head_analysis, seeds, given=given, contexts=contexts
+        base, head, base_analysis, head_analysis, seeds, given=given, contexts=contexts, cache=cache
     )
     comparison.notes += [*conditions, *seeds.notes]
     if head.written_otherwise:
@@ -315,56 +179,10 @@ def _prove(comparison: Comparison, cache: Cache | None) -> bool:
 
 
 def _believe_base(comparison: Comparison) -> None:
-    """What head cannot find is not missing where base could not find it either, and was built.
-
-    It is us who cannot follow such a name. If nothing says that base was built, a name that base did not
-    certainly lack is not certainly missing on head.
-    """
-    base, before, now = comparison.base, comparison.base_analysis, comparison.head_analysis
-    doubtful = {
-        unique_id: then
-        for unique_id, then in (before.nodes | before.tests).items()
-        if then.reason is not None and then.reason.code in NOT_FOUND
-    }
-    if not doubtful:
-        return
-    built = ran(base)
-    found: dict[str, NodeAnalysis] = {}
-    there: dict[str, NodeAnalysis] = {}
-    for unique_id, then in doubtful.items():
-        if then.status == "broken":
-            if unique_id not in built and not _in_catalog(base, then):
-                continue
-            there[unique_id] = replace(then, status="opaque", reason=cannot_follow(then))
-        here = now.nodes.get(unique_id) or now.tests.get(unique_id)
-        if here is None or here.status != "broken":
-            continue
-        accepted = names_missing(then.reason)
-        lost = [name for name in names_missing(here.reason) if name not in accepted]
-        if lost:
-            found[unique_id] = replace(here, reason=Code.CANNOT_FIND(names=lost))
-        else:
-            found[unique_id] = replace(here, status="opaque", reason=cannot_follow(here))
-    comparison.base_analysis = _with(before, there)
-    comparison.head_analysis = _with(now, found)
-
-
-def _in_catalog(project: Project, analysed: NodeAnalysis) -> bool:
-    """Whether the catalog lists a relation, with all the columns that its query seems to have."""
-    listed = project.catalog.get(analysed.unique_id)
-    if not listed or project.catalog_is_older:
-        return False
-    return {name.lower() for name in analysed.columns} <= {c.name.lower() for c in listed}
-
-
-def _with(analysis: Analysis, judged: dict[str, NodeAnalysis]) -> Analysis:
-    """An analysis with some nodes and tests judged otherwise."""
-    if not judged:
-        return analysis
-    return replace(
-        analysis,
-        nodes={u: judged.get(u, seen) for u, seen in analysis.nodes.items()},
-        tests={u: judged.get(u, seen) for u, seen in analysis.tests.items()},
+    """Have both sides judged in the light of base (`changes.verdict.judged_by_base`)."""
+    before, now = comparison.base_analysis, comparison.head_analysis
+    comparison.base_analysis, comparison.head_analysis = judged_by_base(
+        comparison.base, before, now
     )
 
 
@@ -501,42 +319,3 @@ def _notes_on(agreed: AgreedText, head: Project) -> Iterator[Reason]:
     ):
         if unique_ids:
             yield code(names=[head.nodes[unique_id].display_name for unique_id in unique_ids])
-
-
-def node_change(before: NodeAnalysis, now: NodeAnalysis) -> NodeChange | None:
-    """What differs between two analyses of a node; None where it is the case of names only."""
-    then = _by_name(before)
-    here = _by_name(now)
-    change = NodeChange(
-        now.unique_id,
-        "changed",
-        rows=before.rows_fingerprint != now.rows_fingerprint,
-        added=[name for key, (name, _) in here.items() if key not in then],
-        removed=[name for key, (name, _) in then.items() if key not in here],
-        redefined=[
-            name for key, (name, fps) in here.items() if key in then and then[key][1] != fps
-        ],
-    )
-    if change.added and change.removed:
-        gone = {tuple(then[name.lower()][1]): name for name in reversed(change.removed)}
-        for name in change.added:
-            old = gone.pop(tuple(here[name.lower()][1]), None)
-            if old is not None:
-                change.renamed[name] = old
-    common = [key for key in then if key in here]
-    change.reordered = common != [key for key in here if key in then]
-    if change.rows or change.added or change.removed or change.redefined or change.reordered:
-        return change
-    return None
-
-
-def _by_name(analysis: NodeAnalysis) -> dict[str, tuple[str, list[str]]]:
-    """The columns by lower-case name, each as spelled first and with all fingerprints it has."""
-    columns: dict[str, tuple[str, list[str]]] = {}
-    for name, fingerprint in zip(analysis.columns, analysis.fingerprints, strict=True):
-        key = name.lower()
-        if key in columns:
-            columns[key][1].append(fingerprint)
-        else:
-            columns[key] = (name, [fingerprint])
-    return columns

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.changes.causes import Cause
-from dbt_ripple.changes.compare import Comparison, NodeChange
-from dbt_ripple.changes.removed_columns import Broken, MissingNames
+from dbt_ripple.changes.causes import Cause, causes_of
+from dbt_ripple.changes.comparison import Comparison, NodeChange, made_once
+from dbt_ripple.changes.verdict import Broken, verdict_of
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.query_text import QueryText, text_of_query
 from dbt_ripple.graph.config_fingerprints import OF_COLUMNS, hooks_of
@@ -79,6 +79,7 @@ class Diff(msgspec.Struct, kw_only=True):
     notes: list[Reason] = []
 
 
+@made_once
 def diff(comparison: Comparison) -> Diff:
     """Say what differs, column by column."""
     texts = Texts(comparison)
@@ -86,8 +87,8 @@ def diff(comparison: Comparison) -> Diff:
     nodes += [NodeDiff(unique_id=unique_id, change="removed") for unique_id in comparison.removed]
     return Diff(
         nodes=nodes,
-        broken=MissingNames(comparison).broken(),
-        causes=comparison.causes.of_all(comparison.causes.began()),
+        broken=verdict_of(comparison).newly_broken,
+        causes=causes_of(comparison).at_the_beginning,
         notes=comparison.notes,
     )
 

@@ -23,7 +23,7 @@ from dbt_ripple.graph.unresolved_names import STORED
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
-    from dbt_ripple.changes.compare import Comparison
+    from dbt_ripple.changes.comparison import Comparison
 
 
 def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool:
@@ -142,7 +142,7 @@ def _nodes(
     comparison: Comparison, one: CanonicalMode, other: CanonicalMode, changed: list[str]
 ) -> dict[str, NodeAnalysis]:
     """The nodes of which less changed than their plain fingerprints say, as they are on head."""
-    from dbt_ripple.changes.compare import node_change
+    from dbt_ripple.changes.comparison import node_change
 
     nodes: dict[str, NodeAnalysis] = {}
     for unique_id in changed:

@@ -18,7 +18,7 @@ from dbt_ripple.graph.hooks import Hook
 from dbt_ripple.graph.linking.seeds import OF_ONE_TEXT
 
 if TYPE_CHECKING:
-    from dbt_ripple.changes.compare import Comparison
+    from dbt_ripple.changes.comparison import Comparison
     from dbt_ripple.graph.lineage import UnitTestAnalysis
 
 _OF_A_QUERY: Final = frozenset({"ephemeral", "incremental", "materialized_view", "table", "view"})

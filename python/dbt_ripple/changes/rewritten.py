@@ -11,7 +11,7 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.jinja.text import normalised
 
 if TYPE_CHECKING:
-    from dbt_ripple.changes.compare import Comparison
+    from dbt_ripple.changes.comparison import Comparison
 
 
 def rewritten(comparison: Comparison, unique_ids: Iterable[str]) -> Iterator[str]:

@@ -7,16 +7,13 @@ Only what stands otherwise on head than on base is looked at, and only what is c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts import Node
+from dbt_ripple.changes.comparison import Comparison
 from dbt_ripple.flow.identifiers import DIALECTS
-from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed
+from dbt_ripple.graph.broken_nodes import inlined_by, runs_its_query
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.reasons import Code, Reason
-
-if TYPE_CHECKING:
-    from dbt_ripple.changes.compare import Comparison
 
 
 def syntax_errors(comparison: Comparison) -> dict[str, Reason]:
@@ -37,12 +34,11 @@ def syntax_errors(comparison: Comparison) -> dict[str, Reason]:
     if not wrong:
         return {}
     context = comparison.head_context
-    finder = BrokenNodeFinder(context, believed(head))
     # What Jinja finds in the warehouse may be another text when it is built (rule 11).
     run = {
         unique_id
         for unique_id in wrong
-        if finder.runs_its_query(node := head.nodes[unique_id])
+        if runs_its_query(context, node := head.nodes[unique_id])
         and not context.introspection.of(node)
     }
     return {
@@ -51,7 +47,7 @@ def syntax_errors(comparison: Comparison) -> dict[str, Reason]:
         if unique_id in run
         or (
             head.nodes[unique_id].is_ephemeral
-            and not run.isdisjoint(finder.readers_through_ephemerals(unique_id))
+            and not all(map(run.isdisjoint, inlined_by(head, unique_id)))
         )
     }
 

@@ -55,7 +55,7 @@ def diff(
     retyped. Rows change with a join, a filter, a grouping or a config. Nodes that only read
     something that changed are counted, not listed. A refactor with the same meaning is no change.
     """
-    from dbt_ripple.changes.no_changes import NOTHING, nothing_changed
+    from dbt_ripple.changes.comparison import NOTHING, nothing_changed
     from dbt_ripple.session.project import Project
 
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})

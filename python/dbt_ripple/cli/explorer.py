@@ -129,7 +129,7 @@ def _compared(
     from dbt_ripple.selection import select_from
 
     comparison = compare_sides(base, head, cache)
-    selection = select_from(comparison, cache=cache)
+    selection = select_from(comparison)
     declared = None
     if head.declared:
         declared = DeclaredGraph(head.project, head.declared)

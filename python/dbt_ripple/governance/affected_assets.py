@@ -42,7 +42,7 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.artifacts.project import DependsOn
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import defined as as_written
-from dbt_ripple.changes.removed_columns import vanished
+from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.flow.definitions import computed
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of, is_read_whole
@@ -51,7 +51,7 @@ from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.possible_readers import may_write
 from dbt_ripple.graph.semantic_references import defined
 from dbt_ripple.graph.traversal import Vertex, breadth_first_tree, reach_all
-from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.reasons import Code
 
 Severity = Literal["breaking", "warning", "info"]
 RiskLevel = Literal["low", "medium", "high"]
@@ -149,21 +149,10 @@ def matters(node: Node) -> bool:
     return is_certified(node) or (criticality(node) or "").lower() == "tier1"
 
 
-def newly_broken(comparison: Comparison) -> dict[str, Reason]:
-    """The relations that read what is not there, and did not on base, with the reason."""
-    before = comparison.base_analysis.nodes
-    return {
-        unique_id: analysed.reason or Code.NO_REASON_GIVEN()
-        for unique_id, analysed in comparison.head_analysis.nodes.items()
-        if analysed.status == "broken"
-        and ((then := before.get(unique_id)) is None or then.reason != analysed.reason)
-    }
-
-
 def edited(comparison: Comparison) -> set[str]:
     """The relations the change was made in: their code, their settings, or what they are."""
     base, head = comparison.base.nodes, comparison.head.nodes
-    broken = newly_broken(comparison)
+    broken = verdict_of(comparison).relations
     began = {vertex[0] for vertex, before in comparison.predecessors.items() if before is None}
     # Head's edges do not lead from a column that is gone: what may read it is no origin.
     gone = {u: set(change.removed) for u, change in comparison.changed.items() if change.removed}
@@ -180,7 +169,7 @@ def edited(comparison: Comparison) -> set[str]:
         # Neither its code nor anything above it: a variable, a macro, what its Jinja queried.
         or (unique_id in began and unique_id not in broken)
     }
-    return unique_ids | set(comparison.removed) | set(vanished(comparison.base, comparison.head))
+    return unique_ids | set(comparison.removed) | set(verdict_of(comparison).vanished)
 
 
 def affected_by(
@@ -230,7 +219,7 @@ class Ripple:
         self.given, self.given_lost, self.unsettled = reached, lost, unsettled
         self.origins = origins
         self.of_an_edit = of_an_edit
-        self.broken = newly_broken(comparison)
+        self.broken = verdict_of(comparison).relations
         self.contract_types = contract_types
         self.lost = {u for u, reason in self.broken.items() if reason.code is Code.GONE}
         self.orphans = {child for u in self.lost for child in comparison.head.children.get(u, ())}
@@ -244,7 +233,7 @@ class Ripple:
                 self.gone[unique_id, column.lower()] = column not in renamed
                 self.spelling[unique_id, column.lower()] = column
         everything = {u: comparison.base_analysis.nodes[u].columns for u in comparison.removed}
-        for unique_id, columns in (everything | vanished(comparison.base, comparison.head)).items():
+        for unique_id, columns in (everything | verdict_of(comparison).vanished).items():
             for column in columns:
                 self.gone[unique_id, column.lower()] = True
                 self.spelling[unique_id, column.lower()] = column

@@ -15,8 +15,8 @@ from dbt_ripple.artifacts import (
     referenced_columns,
 )
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.removed_columns import MissingNames, vanished
 from dbt_ripple.changes.syntax_errors import edited_texts, not_parsed
+from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.column_types import catalog_types, declared_types, retyped
 from dbt_ripple.governance.contracts import Breach, on_base
@@ -152,19 +152,21 @@ def _verdicts(
 
 def reader_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Models, snapshots, tests and consumers that read a column that is not there any more."""
-    for broken in MissingNames(comparison, lost=True).broken():
-        if broken.unique_id not in comparison.syntax_errors:
+    verdict = verdict_of(comparison)
+    for broken in (*verdict.newly_broken, *verdict.lost):
+        if broken.unique_id not in verdict.syntax_errors:
             yield Breach("reader_broken", broken.unique_id, None, broken.reason)
     yield from _consumers(comparison)
 
 
 def syntax_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Edited models, snapshots and tests that no engine can parse, or that are not parsed here."""
-    for unique_id, reason in comparison.syntax_errors.items():
+    wrong = verdict_of(comparison).syntax_errors
+    for unique_id, reason in wrong.items():
         yield Breach("syntax_error", unique_id, None, reason)
     for node in edited_texts(comparison):
         because = not_parsed(comparison.head_analysis, node.unique_id)
-        if because is None or node.unique_id in comparison.syntax_errors:
+        if because is None or node.unique_id in wrong:
             continue
         old = not_parsed(comparison.base_analysis, node.unique_id) is not None
         reason = on_base(because, old) if old else Code.CHECK_THAT_IT_BUILDS(because=because)
@@ -178,7 +180,7 @@ def _consumers(comparison: Comparison) -> Iterator[Breach]:
         for unique_id, change in comparison.changed.items()
         if change.removed
     }
-    for unique_id, columns in vanished(comparison.base, head).items():
+    for unique_id, columns in verdict_of(comparison).vanished.items():
         gone.setdefault(unique_id, set()).update(map(str.lower, columns))
     for unique_id, node in head.nodes.items():
         if node.resource_type != "exposure":
@@ -203,7 +205,7 @@ def drift_breaches(comparison: Comparison) -> Iterator[Breach]:
     A column that came is no drift: nobody reads it yet.
     """
     base, head = comparison.base, comparison.head
-    gone = vanished(base, head)
+    gone = verdict_of(comparison).vanished
     for unique_id, node in head.nodes.items():
         if node.resource_type != "source":
             continue

@@ -18,8 +18,8 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, contract_version
 from dbt_ripple.changes import Comparison, NodeChange
-from dbt_ripple.changes.compare import Vertex
-from dbt_ripple.changes.removed_columns import vanished
+from dbt_ripple.changes.comparison import Vertex
+from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.governance.column_types import retyped
 from dbt_ripple.governance.moved_relations import MovedRelations, is_exposed, is_known
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -89,19 +89,17 @@ def in_grace(node: Node, day: date) -> list[Reason]:
     return [Code.REMOVED_IN_GRACE(name=node.display_name, date=ends.isoformat())]
 
 
-def contract_breaches(
-    comparison: Comparison, broken: Collection[str], today: date | None = None
-) -> Iterator[Breach]:
+def contract_breaches(comparison: Comparison, today: date | None = None) -> Iterator[Breach]:
     """Every promise of base that head does not keep.
 
     Args:
         comparison: the two sides.
-        broken: relations that do not compile any more, by unique_id.
         today: the day by which a grace period is over; by default this one, in UTC.
     """
     day = today or datetime.now(UTC).date()
     base, head = comparison.base, comparison.head
-    gone = vanished(base, head)
+    verdict = verdict_of(comparison)
+    gone, broken = verdict.vanished, verdict.relations
     moved = MovedRelations(base, head)
     for unique_id, then in base.nodes.items():
         now = head.nodes.get(unique_id)

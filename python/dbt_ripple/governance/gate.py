@@ -23,7 +23,8 @@ from dbt_ripple.artifacts import (
     owner_name,
 )
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.changes.causes import Cause
+from dbt_ripple.changes.causes import Cause, causes_of
+from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.governance.affected_assets import (
     Affected,
     Ripple,
@@ -31,7 +32,6 @@ from dbt_ripple.governance.affected_assets import (
     counted,
     edited,
     matters,
-    newly_broken,
     risk_level,
 )
 from dbt_ripple.governance.checks import CHECKS, newly_deprecated
@@ -227,11 +227,11 @@ def gate_from(
             for unique_id, analysed in comparison.head_analysis.nodes.items()
             if analysed.status == "opaque"
             and unique_id in reached
-            and unique_id not in comparison.syntax_errors
+            and unique_id not in verdict_of(comparison).syntax_errors
         }
         | elsewhere.opaque,
         removed=sorted(comparison.removed),
-        causes=comparison.causes.of_all(comparison.causes.began()),
+        causes=causes_of(comparison).at_the_beginning,
         notes=[
             *policy.notes,
             *(n for n in comparison.notes if n.code is not Code.EVERY_TEST_SELECTED),
@@ -282,7 +282,7 @@ def _breaches(
     affected: list[Affected],
     every: Mapping[str, Node],
 ) -> Iterator[Breach]:
-    yield from contract_breaches(comparison, newly_broken(comparison))
+    yield from contract_breaches(comparison)
     for check in (*CHECKS, layer_breaches):
         yield from check(comparison)
     yield from tag_breaches(comparison, config.required)

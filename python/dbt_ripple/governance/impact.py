@@ -20,6 +20,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.assets_file import AssetColumn
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.asset_changes import carried_through, with_assets, with_declared_assets
+from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.affected_assets import (
     Affected,
@@ -28,7 +29,6 @@ from dbt_ripple.governance.affected_assets import (
     affected_by,
     counted,
     edited,
-    newly_broken,
     risk_level,
 )
 from dbt_ripple.governance.checks import reader_breaches
@@ -425,7 +425,7 @@ def _advice(question: _Question, consequences: _Consequences, broken: Sequence[B
         consequences.affected,
         {**elsewhere.nodes, **side.nodes},
         [*(b.unique_id for b in broken if b.unique_id), *elsewhere.broken],
-        newly_broken(comparison) | elsewhere.missing,
+        verdict_of(comparison).relations | elsewhere.missing,
     )
 
 
@@ -450,7 +450,7 @@ def _promises(
         Code.OF_COLUMN(column=breach.column, because=breach.reason)
         if breach.column
         else breach.reason
-        for breach in contract_breaches(comparison, newly_broken(comparison), day)
+        for breach in contract_breaches(comparison, day)
         if RULES[breach.rule].level == "block" and breach.unique_id == node.unique_id
     ]
     if promises(node):
@@ -522,7 +522,7 @@ def _refer_to_new(
     affected: list[Affected], hypothetical: HypotheticalChange, comparison: Comparison
 ) -> None:
     """What the new columns break reads none of them: it is their names, or their number."""
-    broken = newly_broken(comparison)
+    broken = verdict_of(comparison).relations
     for asset in affected:
         if hypothetical.added and not asset.affected_references and asset.unique_id in broken:
             missing = " ".join(names_missing(broken[asset.unique_id])).lower()

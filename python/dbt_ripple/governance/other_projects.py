@@ -15,7 +15,8 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.governance.affected_assets import Affected, Ripple, newly_broken
+from dbt_ripple.changes.verdict import verdict_of
+from dbt_ripple.governance.affected_assets import Affected, Ripple
 from dbt_ripple.governance.checks import reader_breaches
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.governance.personal_data import Sides, pii_breaches, pii_breaches_of
@@ -282,7 +283,7 @@ class Elsewhere:
         return {
             id_of(unique_id): reason
             for project, id_of in self._by_id()
-            for unique_id, reason in newly_broken(project.comparison).items()
+            for unique_id, reason in verdict_of(project.comparison).relations.items()
         }
 
     @property

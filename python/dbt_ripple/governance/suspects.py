@@ -37,7 +37,6 @@ from dbt_ripple.artifacts import (
 )
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes import Comparison
-from dbt_ripple.governance.affected_assets import newly_broken
 from dbt_ripple.governance.contracts import Breach, contract_breaches
 from dbt_ripple.governance.diagnose import Diagnosis, Step, StepChange
 from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
@@ -296,7 +295,7 @@ def is_on_the_way(breach: Breach, step: Step) -> bool:
 def broken_promises(comparison: Comparison) -> dict[str, list[Breach]]:
     """What promises are not kept, by unique_id of the project that is compared."""
     broken: dict[str, list[Breach]] = {}
-    for breach in contract_breaches(comparison, newly_broken(comparison)):
+    for breach in contract_breaches(comparison):
         if breach.unique_id is not None and not breach.old and not breach.usual:
             broken.setdefault(breach.unique_id, []).append(breach)
     return broken

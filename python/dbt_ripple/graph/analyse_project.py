@@ -8,11 +8,11 @@ cannot be analysed is *opaque*: it depends on everything in its parents, and has
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache as once
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed, judge
+from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, judge
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_of
 from dbt_ripple.graph.hypothetical import Supposed
@@ -89,7 +89,12 @@ def _run(linker: Linker, read_seconds: float, every_test: bool) -> Analysis:
         if node.resource_type in wanted and node.compiled_code and not node.is_python
     )
     linker.link_all()
-    semantic = _semantic_layer(linker)
+
+    @once
+    def certain() -> BrokenNodeFinder:
+        return BrokenNodeFinder(linker.context, linker.queries.cache, linker.hypothetical)
+
+    semantic = _semantic_layer(linker, certain)
     tests = {
         unique_id: link_data_test(linker, unique_id, node)
         for unique_id, node in project.nodes.items()
@@ -99,7 +104,7 @@ def _run(linker: Linker, read_seconds: float, every_test: bool) -> Analysis:
         *(linked.analysis for linked in linker.linked_nodes.values()),
         *(analysis for analysis, _ in tests.values()),
     ]
-    judge(linker, seen, linker.queries.cache)
+    judge(certain, seen)
     test_columns = [
         (test, parent, column) for test, (_, reads) in tests.items() for parent, column in reads
     ]
@@ -129,16 +134,13 @@ def _run(linker: Linker, read_seconds: float, every_test: bool) -> Analysis:
     return analysis
 
 
-def _semantic_layer(linker: Linker) -> dict[str, LinkedNode]:
+def _semantic_layer(
+    linker: Linker, certain: Callable[[], BrokenNodeFinder]
+) -> dict[str, LinkedNode]:
     """Semantic models, metrics and saved queries, over the relations as they are linked."""
     project = linker.project
     if not project.of_type(*SEMANTIC):
         return {}
-
-    @once
-    def certain() -> BrokenNodeFinder:
-        catalog, cache = believed(project), linker.queries.cache
-        return BrokenNodeFinder(linker.context, catalog, cache, linker.hypothetical)
 
     return SemanticLayer(
         project,

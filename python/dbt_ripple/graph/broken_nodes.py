@@ -19,7 +19,7 @@ What is not broken by this may still fail to build, which is reported (*may not 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
@@ -31,14 +31,14 @@ from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import hooks_of
-from dbt_ripple.graph.hypothetical import BuiltElsewhere, HypotheticalChange, Supposed
+from dbt_ripple.graph.hypothetical import BuiltElsewhere, Supposed
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.linking.sources import unlisted_relation
 from dbt_ripple.graph.query_cache import QueryCache
-from dbt_ripple.graph.relations import RELATIONS, LinkedNode, why_unreadable
+from dbt_ripple.graph.relations import LinkedNode, why_unreadable
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import engine_refuses, reads_stored, without_words
 from dbt_ripple.jinja.text import branches, normalised
@@ -48,6 +48,9 @@ RUNS_ITS_QUERY: Final = frozenset(
     "table view incremental materialized_view streaming_table dynamic_table snapshot test".split()
 )
 """Materializations whose query the engine has to accept for the node to be built."""
+
+BUILT: Final = frozenset({"model", "seed", "snapshot", "function"})
+"""Resource types that CI builds before it tests."""
 
 _ONLY_ITS_QUERY: Final = frozenset({"table", "view", "ephemeral"})
 _USED_WRONGLY: Final = frozenset(
@@ -73,10 +76,10 @@ class BrokenNodeFinder(LinkingMode):
 
     Args:
         context: of the project.
-        catalog: the columns of the sources whose columns are believed.
         cache: where lowered queries may be found.
         hypothetical: relations whose columns are to be taken as other than they are, or as another
             project has them.
+        catalog: the columns of the sources whose columns are believed; by default those that `believed` gives.
         by_text_alone: whether only columns count that the text of queries tells, and only what is
             refused for what is listed (`engine_checks.BY_TEXT_ALONE`).
 
@@ -87,22 +90,23 @@ class BrokenNodeFinder(LinkingMode):
     def __init__(
         self,
         context: ProjectContext,
-        catalog: Mapping[str, list[CatalogColumn]],
         cache: Cache | None = None,
         hypothetical: Mapping[str, Supposed] | None = None,
         *,
+        catalog: Mapping[str, list[CatalogColumn]] | None = None,
         by_text_alone: bool = False,
     ) -> None:
         self.context = context
         self.by_text_alone = by_text_alone
         self.project = context.project
         queries = QueryCache(context.dialect, False, cache, None, context.masking)
+        catalog = believed(context.project) if catalog is None else catalog
         self.linker = Linker(context, queries, self, catalog=catalog, hypothetical=hypothetical)
         self._searched: dict[str, tuple[list[str], set[str]]] = {}
 
     def of(self, unique_id: str) -> list[str]:
         """The missing names that certainly keep a node from being built; those of what it inlines, too."""
-        if not self.runs_its_query(self.project.nodes[unique_id]):
+        if not runs_its_query(self.context, self.project.nodes[unique_id]):
             return []
         missing: dict[str, None] = {}
         for part in self.parts(unique_id):
@@ -114,7 +118,11 @@ class BrokenNodeFinder(LinkingMode):
         node = self.project.nodes[unique_id]
         if not self.text_is_what_runs(node):  # which needs no parent to be linked
             return []
-        runs = self.is_run_inlined(unique_id) if node.is_ephemeral else self.runs_its_query(node)
+        runs = (
+            self.is_run_inlined(unique_id)
+            if node.is_ephemeral
+            else runs_its_query(self.context, node)
+        )
         return self.missing_in(unique_id)[0] if runs else []
 
     def text_is_what_runs(self, node: Node) -> bool:
@@ -123,38 +131,14 @@ class BrokenNodeFinder(LinkingMode):
         strange = adapter is not None and adapter not in DIALECTS  # read as Spark's, and not known
         return not strange and not self.context.introspection.of(node)
 
-    def runs_its_query(self, node: Node) -> bool:
-        """Whether a node is built, or tested, by running its query as it stands."""
-        materialized = "snapshot" if node.resource_type == "snapshot" else node.materialized or ""
-        if node.resource_type == "test":
-            materialized = "test"
-        late = node.config.get("bind") is False  # Redshift looks into such a view when it is read
-        return (
-            materialized in RUNS_ITS_QUERY
-            and not late
-            and not self.context.macros.of_materialization(materialized)
-        )
-
     def is_run_inlined(self, unique_id: str) -> bool:
         """Whether an ephemeral model's text is part of a query that is run."""
         return any(
-            unique_id in self.parts(reader) and self.runs_its_query(self.project.nodes[reader])
-            for reader in self.readers_through_ephemerals(unique_id)
-        )
-
-    def readers_through_ephemerals(self, unique_id: str) -> list[str]:
-        """What refers to an ephemeral model, directly or through other ephemeral ones."""
-        nodes = self.project.nodes
-        readers = reach_all(
-            [unique_id], self.project.children, through=lambda u: nodes[u].is_ephemeral
-        )
-        return [
-            reader
+            unique_id in self.parts(reader)
+            and runs_its_query(self.context, self.project.nodes[reader])
+            for readers in inlined_by(self.project, unique_id)
             for reader in readers
-            if reader != unique_id
-            and not nodes[reader].is_ephemeral
-            and (nodes[reader].resource_type in RELATIONS or nodes[reader].resource_type == "test")
-        ]
+        )
 
     def parts(self, unique_id: str) -> list[str]:
         """A node and the ephemeral models whose text its query holds where the engine sees it."""
@@ -286,6 +270,30 @@ class BrokenNodeFinder(LinkingMode):
         )
 
 
+def runs_its_query(context: ProjectContext, node: Node) -> bool:
+    """Whether a node is built, or tested, by running its query as it stands."""
+    materialized = "snapshot" if node.resource_type == "snapshot" else node.materialized or ""
+    if node.resource_type == "test":
+        materialized = "test"
+    late = node.config.get("bind") is False  # Redshift looks into such a view when it is read
+    return (
+        materialized in RUNS_ITS_QUERY
+        and not late
+        and not context.macros.of_materialization(materialized)
+    )
+
+
+def inlined_by(project: Project, ephemeral: str) -> tuple[set[str], set[str]]:
+    """The relations, and the tests, whose queries hold the text of an ephemeral model."""
+    nodes = project.nodes
+    readers = reach_all([ephemeral], project.children, through=lambda u: nodes[u].is_ephemeral)
+    tests = {u for u in readers if nodes[u].resource_type == "test"}
+    relations = {
+        u for u in readers if nodes[u].resource_type in BUILT and not nodes[u].is_ephemeral
+    }
+    return relations, tests
+
+
 def believed(project: Project) -> dict[str, list[CatalogColumn]]:
     """The columns of sources and seeds, where the catalog is not older than what reads them."""
     if project.catalog_is_older:
@@ -294,24 +302,21 @@ def believed(project: Project) -> dict[str, list[CatalogColumn]]:
     return {u: catalog[u] for u in catalog if u.startswith(("source.", "seed."))}
 
 
-def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = None) -> None:
+def judge(certain: Callable[[], BrokenNodeFinder], seen: Iterable[NodeAnalysis]) -> None:
     """Decide which relations and tests are broken by a name that they cannot find.
 
     Each is *broken* where its engine certainly refuses it, and *opaque*, as it may not build, where that
     is not known. Fingerprints stay as they are. What one side alone does not tell is whether it was built:
-    see `changes.compare`.
+    see `changes.verdict`.
+
+    Args:
+        certain: gives what knows it, of the project; it is asked only where something is not found.
+        seen: the relations and tests, as linked.
     """
-    project = linker.project
-    judged = [
-        analysed
-        for analysed in seen
-        if analysed.status == "broken" and analysed.reason != Code.GONE()
-    ]
-    if not judged:
-        return
-    certain = BrokenNodeFinder(linker.context, believed(project), cache, linker.hypothetical)
-    for analysed in judged:
-        if names := certain.of_own_text(analysed.unique_id):
+    for analysed in seen:
+        if analysed.status != "broken" or analysed.reason == Code.GONE():
+            continue
+        if names := certain().of_own_text(analysed.unique_id):
             analysed.reason = Code.CANNOT_FIND(names=names)
         else:
             analysed.status = "opaque"
@@ -336,24 +341,3 @@ def ran(project: Project) -> set[str]:
         if result.status in _RAN
         and not (invocation and result.invocation_id and result.invocation_id != invocation)
     }
-
-
-def missing_without(
-    context: ProjectContext, readers: Iterable[str], relations: Mapping[str, NodeAnalysis]
-) -> dict[str, list[str]]:
-    """The names that nodes and tests cannot find if some relations have only their query's columns.
-
-    Args:
-        context: of the side.
-        readers: unique_ids of models, snapshots and data tests.
-        relations: those relations, as they were analysed.
-
-    Returns:
-        The names, by unique_id; who finds all of them is left out.
-    """
-    hypothetical: dict[str, Supposed] = {
-        unique_id: HypotheticalChange(seen) for unique_id, seen in relations.items()
-    }
-    certain = BrokenNodeFinder(context, believed(context.project), hypothetical=hypothetical)
-    missing = {unique_id: certain.of_own_text(unique_id) for unique_id in readers}
-    return {unique_id: names for unique_id, names in missing.items() if names}

@@ -27,7 +27,7 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed
+from dbt_ripple.graph.broken_nodes import BrokenNodeFinder
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.hypothetical import BuiltElsewhere, Supposed
 from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis, UnitTestAnalysis
@@ -258,9 +258,7 @@ class JoinedProjects:
         self, project: Project, hypothetical: Mapping[str, Supposed] | None = None
     ) -> BrokenNodeFinder:
         """Tells which columns of one side of a project are certain."""
-        return BrokenNodeFinder(
-            ProjectContext(project), believed(project), self.cache, hypothetical
-        )
+        return BrokenNodeFinder(ProjectContext(project), self.cache, hypothetical)
 
     def _finders(self, number: int) -> BrokenNodeFinder:
         finder = self._known_finders.get(number)

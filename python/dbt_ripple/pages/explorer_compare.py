@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from dbt_ripple.changes.compare import Comparison
+from dbt_ripple.changes.comparison import Comparison
 from dbt_ripple.changes.diff import Diff, NodeDiff
 from dbt_ripple.pages.project_document import DescribedNode, Link, ProjectDocument
 from dbt_ripple.reasons import Reason

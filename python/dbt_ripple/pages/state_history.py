@@ -11,7 +11,6 @@ from typing import Final
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.governance.affected_assets import newly_broken
 from dbt_ripple.governance.contracts import contract_breaches
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import Analysis
@@ -63,7 +62,7 @@ def history(
         changes += _changes(comparison, later.number, unique_ids)
         # A grace period is over or not on the day of the later state, whenever this is asked.
         day = written_at(later.project).date()
-        for breach in contract_breaches(comparison, newly_broken(comparison), day):
+        for breach in contract_breaches(comparison, day):
             if breach.unique_id in unique_ids:
                 violations.append(
                     ContractViolation(

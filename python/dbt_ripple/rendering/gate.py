@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dbt_ripple.artifacts.source_locations import FileLine, Places
-from dbt_ripple.changes.removed_columns import MissingNames
+from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.reasons import names_missing
 from dbt_ripple.rendering.causes import cause_lines
@@ -21,6 +21,7 @@ from dbt_ripple.rendering.output import as_document, as_json, count
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.changes import Comparison
+    from dbt_ripple.changes.removed_columns import RemovedColumn
     from dbt_ripple.governance.affected_assets import Affected
     from dbt_ripple.governance.gate import Finding, GateReport
     from dbt_ripple.graph.joined_projects import JoinedProjects
@@ -67,6 +68,11 @@ class GateAnswer:
     def base(self) -> Project:
         """What is deployed."""
         return self.comparison.base
+
+    def gone(self, finding: Finding) -> list[RemovedColumn]:
+        """The columns that a reader asks for and that the change took away or renamed."""
+        broken = verdict_of(self.comparison).broken.get(finding.unique_id or "")
+        return broken.gone if broken is not None else []
 
 
 def rendered_gate(gate_answer: GateAnswer, style: str, project_dir: Path) -> Iterable[str]:
@@ -237,7 +243,7 @@ def failures(gate_answer: GateAnswer) -> Iterator[FailedNode]:
 _PLAIN: Final = re.compile(r"[\w.]+")
 
 
-def place_of(finding: Finding, places: Places, unfound: MissingNames) -> FileLine | None:
+def place_of(finding: Finding, places: Places, gate_answer: GateAnswer) -> FileLine | None:
     """The line that a finding is about; None where it is not certain."""
     if finding.rule == "syntax_error" and finding.unique_id:
         return places.of_compiled_line(
@@ -246,5 +252,5 @@ def place_of(finding: Finding, places: Places, unfound: MissingNames) -> FileLin
     missing = []
     if finding.rule == "reader_broken":
         missing = [n for n in names_missing(finding.reason) if _PLAIN.fullmatch(n)]
-        missing += [gone.column for gone in unfound.of(finding.unique_id or "")]
+        missing += [gone.column for gone in gate_answer.gone(finding)]
     return places.of(finding.unique_id, finding.column, finding.rule, missing)

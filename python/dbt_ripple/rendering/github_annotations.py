@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts.source_locations import Places
-from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.rendering.escaping import workflow_command
 from dbt_ripple.rendering.gate import failures, new_findings, place_of, reach, subject
 
@@ -25,9 +24,9 @@ def github(gate_answer: GateAnswer, project_dir: Path) -> Iterator[str]:
     were not run, their number is given: GitHub shows ten annotations of a kind and drops the others.
     """
     report, head, base = gate_answer.report, gate_answer.head, gate_answer.base
-    places, unfound = Places(head, base, project_dir), MissingNames(gate_answer.comparison)
+    places = Places(head, base, project_dir)
     for finding in new_findings(report):
-        place = place_of(finding, places, unfound)
+        place = place_of(finding, places, gate_answer)
         at: dict[str, str | int] = place._asdict() if place else {}
         message = f"{subject(finding, gate_answer.shown, base)}: {finding.reason.message}"
         yield workflow_command(_GITHUB_LEVELS[finding.level], message, **at, title=finding.rule)

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple.changes.diff import diff
-from dbt_ripple.changes.removed_columns import MissingNames, RemovedColumn
+from dbt_ripple.changes.removed_columns import RemovedColumn
 from dbt_ripple.governance.verdict import TO_DO, deciding, in_few_words, to_do
 from dbt_ripple.reasons import Reason
 from dbt_ripple.rendering.causes import cause_markdown
@@ -134,7 +134,7 @@ def _heading(gate_answer: GateAnswer) -> Iterator[str]:
 
 def why(gate_answer: GateAnswer) -> str:
     """What decided, in a few words: the findings of the gravest level, counted."""
-    from dbt_ripple.changes.no_changes import nothing_changed
+    from dbt_ripple.changes.comparison import nothing_changed
 
     report = gate_answer.report
     if counted := deciding(report.decision, new_findings(report)):
@@ -151,7 +151,6 @@ def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
     findings = new_findings(gate_answer.report)
     broken = [f for f in findings if f.rule == "reader_broken"]
     others = [f for f in findings if f.rule != "reader_broken"]
-    unfound = MissingNames(gate_answer.comparison)
     yield _Part(
         "What was edited",
         gate_answer.report.causes,
@@ -160,7 +159,7 @@ def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
     )
     yield _changes(gate_answer)
     yield _Part(
-        *("What breaks", broken, lambda shown: _broken(shown, gate_answer, unfound), "reader"),
+        *("What breaks", broken, lambda shown: _broken(shown, gate_answer), "reader"),
     )
     todo = {to_do(f): None for f in others if f.level != "approved" and f.rule in TO_DO}
     yield _Part(
@@ -208,12 +207,10 @@ def _name(finding: Finding, gate_answer: GateAnswer) -> str:
     return code(_cut(subject(finding, gate_answer.shown, gate_answer.base), _NAME))
 
 
-def _broken(
-    findings: Sequence[Finding], gate_answer: GateAnswer, unfound: MissingNames
-) -> Iterator[str]:
+def _broken(findings: Sequence[Finding], gate_answer: GateAnswer) -> Iterator[str]:
     def rows() -> Iterator[Sequence[str]]:
         for finding in findings:
-            gone = unfound.of(finding.unique_id or "")
+            gone = gate_answer.gone(finding)
             yield (
                 finding.level,
                 _name(finding, gate_answer),

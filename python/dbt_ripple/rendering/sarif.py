@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple import __version__
 from dbt_ripple.artifacts.source_locations import FileLine, Places
-from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.rendering.escaping import sarif_message
 from dbt_ripple.rendering.gate import RUN_RULES, failures, place_of, subject
@@ -26,7 +25,7 @@ def sarif(gate_answer: GateAnswer, project_dir: Path) -> dict[str, Any]:
     the run.
     """
     report, head, base = gate_answer.report, gate_answer.head, gate_answer.base
-    places, unfound = Places(head, base, project_dir), MissingNames(gate_answer.comparison)
+    places = Places(head, base, project_dir)
     rules = {rule.name: (rule.asks, rule.level, f" See {rule.page}.") for rule in RULES.values()}
     if gate_answer.ran is not None:
         rules |= {name: (asks, "block", "") for name, asks in RUN_RULES.items()}
@@ -35,7 +34,7 @@ def sarif(gate_answer: GateAnswer, project_dir: Path) -> dict[str, Any]:
     results = []
     for finding in report.findings:
         about = f"{finding.unique_id or ''}/{finding.column or ''}"
-        place = place_of(finding, places, unfound) or FileLine(project_file, 1)
+        place = place_of(finding, places, gate_answer) or FileLine(project_file, 1)
         results.append(
             {
                 **_result(names, finding.rule, _SARIF_LEVELS[finding.level], place, about),

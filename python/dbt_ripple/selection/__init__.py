@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_ripple.changes.removed_columns import Broken
+from dbt_ripple.changes.verdict import Broken
 from dbt_ripple.selection.result import (
     BlockedTest,
     Counts,

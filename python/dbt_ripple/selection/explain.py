@@ -7,11 +7,11 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project, did_you_mean, find_node
 from dbt_ripple.artifacts.node_names import UnknownNodeError
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.causes import Cause
-from dbt_ripple.changes.compare import NodeChange, Vertex
+from dbt_ripple.changes.causes import Cause, causes_of
+from dbt_ripple.changes.comparison import NodeChange, Vertex
 from dbt_ripple.changes.diff import Texts
 from dbt_ripple.changes.fixture_types import FixtureTypes
-from dbt_ripple.changes.removed_columns import MissingNames
+from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.lineage_tests import lineage_tests
@@ -187,8 +187,8 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     selected = next((t for t in selection.tests if t.unique_id == unique_id), None)
     proven = next((t for t in selection.proven if t.unique_id == unique_id), None)
     blocked = next((t for t in selection.blocked if t.unique_id == unique_id), None)
-    unfound = MissingNames(comparison)
-    explanation.broken = unfound.reason(unique_id) if unique_id in unfound.reasons else None
+    broken = verdict_of(comparison).broken.get(unique_id)
+    explanation.broken = broken.reason if broken is not None else None
     if selected is not None:
         explanation.verdict, explanation.reason = "selected", selected.reason
         explanation.not_proven = selected.not_proven
@@ -235,8 +235,8 @@ def explain_node(comparison: Comparison, node: Node, column: str | None) -> Expl
         verdict="not changed",
         reason=Code.NOTHING_CHANGED(),
     )
-    unfound = MissingNames(comparison)
-    explanation.broken = unfound.reason(unique_id) if unique_id in unfound.reasons else None
+    broken = verdict_of(comparison).broken.get(unique_id)
+    explanation.broken = broken.reason if broken is not None else None
     change = comparison.changed.get(unique_id) or NodeChange(unique_id, "changed")
     analysed = comparison.head_analysis.nodes.get(unique_id)
     columns = [*(analysed.columns if analysed is not None else ()), ROWS]
@@ -288,7 +288,7 @@ def _causes(comparison: Comparison, texts: Texts, vertices: list[Vertex]) -> lis
                 path=path,
                 before=before,
                 after=after,
-                edited=comparison.causes.of_all([way[0][0]]),
+                edited=causes_of(comparison).of_all([way[0][0]]),
             )
         cause.reaches.append(_step(texts, vertex))
     return list(causes.values())
@@ -332,7 +332,7 @@ def _put_way(
                 explanation.before += [a] if a else []
                 explanation.after += [b] if b else []
     explanation.path.append(PathStep(unique_id=explanation.unique_id))
-    explanation.edited = comparison.causes.of_all([explanation.path[0].unique_id])
+    explanation.edited = causes_of(comparison).of_all([explanation.path[0].unique_id])
 
 
 def _way_to(comparison: Comparison, vertex: Vertex) -> list[Vertex]:

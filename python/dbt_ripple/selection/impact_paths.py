@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dbt_ripple.artifacts.project import WITH_SQL
-from dbt_ripple.changes.compare import Comparison, Vertex
+from dbt_ripple.changes.causes import causes_of
+from dbt_ripple.changes.comparison import Comparison, Vertex
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason
 
@@ -68,7 +69,7 @@ class ImpactPaths:
             and unique_id not in comparison.modified
             and None not in (sql := (head[unique_id].compiled_code, base[unique_id].compiled_code))
             and sql[0] != sql[1]
-            and all(cause.kind == "compiled" for cause in comparison.causes.of(unique_id))
+            and all(cause.kind == "compiled" for cause in causes_of(comparison).of(unique_id))
         ]
         if not names or (
             comparison.base.same_environment and comparison.base.variables is not None

@@ -28,13 +28,11 @@ from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.graph.broken_nodes import BUILT, inlined_by
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.macros import NAMING, dispatched
-from dbt_ripple.graph.traversal import reach, reach_all
+from dbt_ripple.graph.traversal import reach
 from dbt_ripple.reasons import Code, Reason
-
-BUILT = frozenset({"model", "seed", "snapshot", "function"})
-"""Resource types CI builds before it tests."""
 
 
 def to_build(comparison: Comparison) -> list[str]:
@@ -297,17 +295,6 @@ def edited_ephemerals(comparison: Comparison) -> list[str]:
     nodes = comparison.head.nodes
     touched = dict.fromkeys([*comparison.changed, *edited_alike(comparison)])
     return [u for u in touched if u in nodes and nodes[u].is_ephemeral]
-
-
-def inlined_by(project: Project, ephemeral: str) -> tuple[set[str], set[str]]:
-    """The relations, and the tests, whose queries hold the text of an ephemeral model."""
-    nodes = project.nodes
-    readers = reach_all([ephemeral], project.children, through=lambda u: nodes[u].is_ephemeral)
-    tests = {u for u in readers if nodes[u].resource_type == "test"}
-    relations = {
-        u for u in readers if nodes[u].resource_type in BUILT and not nodes[u].is_ephemeral
-    }
-    return relations, tests
 
 
 def only_tests_compile(comparison: Comparison, running: Collection[str]) -> dict[str, Reason]:

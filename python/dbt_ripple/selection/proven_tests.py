@@ -33,7 +33,6 @@ from dbt_ripple.flow.containment import INJECTIVE, ONTO, Embeddings, conditions
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.row_constraints import FactUse, KnownConstraints
 from dbt_ripple.flow.varying_columns import EVERYTHING
-from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.delete_hooks import deletes_as_filters
@@ -57,7 +56,6 @@ def proven_tests(
     assume_passed: bool = False,
     runs: Callable[[str], bool] | None = None,
     built: Collection[str] = (),
-    cache: Cache | None = None,
 ) -> tuple[list[ProvenTest], list[Reason], dict[str, Reason]]:
     """The impacted tests that need not run, notes, and what is missing to prove the others.
 
@@ -69,7 +67,6 @@ def proven_tests(
         runs: whether a test is run if it is selected; by default all are. A test that is not, is
             no reason to leave another out, unless it did not change.
         built: the models and seeds that are built anew.
-        cache: where lowered queries may be found.
 
     Returns:
         The proven tests in the order of ``impacted``, each with the argument and the tests it rests
@@ -86,7 +83,7 @@ def proven_tests(
             stale = any(r.status == "pass" for r in base.run_results)
             note = Code.RESULTS_STALE() if stale else Code.NOTHING_TESTED()
             return [], [note], dict.fromkeys(impacted, Code.NO_RESULTS())
-    proofs = _Proofs(comparison, frozenset(impacted), passed, runs, built, cache)
+    proofs = _Proofs(comparison, frozenset(impacted), passed, runs, built)
     proven = proofs.proven(impacted)
     typed = base.types or len(proven) == len(impacted)
     notes = [] if typed else [Code.TYPES_UNKNOWN()]
@@ -139,7 +136,6 @@ class _Proofs:
         passed: dict[str, int] | None,
         runs: Callable[[str], bool] | None,
         built: Collection[str],
-        cache: Cache | None,
     ) -> None:
         base, head = comparison.base, comparison.head
         self.comparison = comparison
@@ -177,12 +173,12 @@ class _Proofs:
                 context.in_other_order = in_other_order
             contexts.append(context)
         self.base = FactMode(
-            ComparedSide.of(contexts[0], before, unchanged, cache, seeds.base),
+            ComparedSide.of(contexts[0], before, unchanged, comparison.cache, seeds.base),
             Evidence(self.empty, lambda u: columns.get(u, ()), settled, loaded),
             known_constraints,
         )
         self.head = FactMode(
-            ComparedSide.of(contexts[1], now, unchanged, cache, seeds.head),
+            ComparedSide.of(contexts[1], now, unchanged, comparison.cache, seeds.head),
             Evidence(self.holds_on_head, of_unmoved, settled, loaded_on_head),
             known_constraints,
         )

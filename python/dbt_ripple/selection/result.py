@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dbt_ripple.changes.causes import Cause
-from dbt_ripple.changes.removed_columns import Broken
+from dbt_ripple.changes.verdict import Broken
 from dbt_ripple.reasons import Reason
 
 

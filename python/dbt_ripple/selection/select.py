@@ -13,11 +13,13 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.changes.compare import Vertex
+from dbt_ripple.changes.causes import causes_of
+from dbt_ripple.changes.comparison import Vertex
 from dbt_ripple.changes.fixture_types import FixtureTypes
-from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.changes.state_modified import modified, modified_tests
+from dbt_ripple.changes.verdict import verdict_of
+from dbt_ripple.graph.broken_nodes import BUILT
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -28,7 +30,6 @@ from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.blocked_tests import blocked_tests
 from dbt_ripple.selection.impact_paths import ImpactPaths
 from dbt_ripple.selection.models_to_build import (
-    BUILT,
     only_tests_compile,
     tests_to_try,
     to_build,
@@ -86,7 +87,6 @@ def select(
         only=only,
         facts=facts,
         assume_passed=assume_passed,
-        cache=cache,
     )
 
 
@@ -97,7 +97,6 @@ def select_from(
     only: Collection[str] | None = None,
     facts: bool = True,
     assume_passed: bool = False,
-    cache: Cache | None = None,
 ) -> Selection:
     """The selection for a comparison that was made already; arguments as in `select`."""
     head = comparison.head
@@ -113,7 +112,7 @@ def select_from(
         affected_tests = [
             test for test, own in impacted.items() if own is None and test not in wanted
         ]
-        left_out = _left_out(comparison, affected_tests, models, only, assume_passed, cache)
+        left_out = _left_out(comparison, affected_tests, models, only, assume_passed)
     for unique_id in left_out.unique_ids:
         del impacted[unique_id]
     if not comparison.everything:
@@ -122,8 +121,8 @@ def select_from(
     impacted |= alone
     proven = [test for test in left_out.proven if test.unique_id not in alone]
     blocked = [test for test in left_out.blocked if test.unique_id not in alone]
-    unfound = MissingNames(comparison)
-    impacted |= {test: unfound.reason(test) for test in unfound.new if test in impacted}
+    broken = verdict_of(comparison).newly_broken
+    impacted |= {one.unique_id: one.reason for one in broken if one.unique_id in impacted}
     tests = [
         SelectedTest(
             unique_id=unique_id,
@@ -139,12 +138,13 @@ def select_from(
     proven.sort(key=lambda test: order[test.unique_id])
     blocked.sort(key=lambda test: order[test.unique_id])
     by_target = reasons.by_target(impacted)
+    causes = causes_of(comparison)
     selection = Selection(
         tests=tests,
         proven=proven,
         blocked=blocked,
         models=models,
-        broken=unfound.broken(),
+        broken=broken,
         exposures=list(_exposures(comparison)),
         unit_tests=list(impacted_unit_tests(comparison)),
         opaque=_opaque(comparison),
@@ -156,9 +156,9 @@ def select_from(
             all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
         ),
         notes=[*comparison.notes, *([by_target] if by_target else []), *left_out.notes],
-        causes=comparison.causes.of_all(
+        causes=causes.of_all(
             [
-                *comparison.causes.began(),
+                *causes.began(),
                 *(test.unique_id for test in tests if test.path[:-1] == []),
                 *(unique_id for unique_id in models if unique_id in comparison.modified),
                 *impacted_unit_tests(comparison),
@@ -190,7 +190,6 @@ def _left_out(
     models: Collection[str],
     only: Collection[str] | None,
     assume_passed: bool,
-    cache: Cache | None,
 ) -> _LeftOut:
     """Which of the affected tests are proven or blocked, if `models` are built and only `only` runs."""
     affected_tests = list(affected_tests)
@@ -199,7 +198,7 @@ def _left_out(
     affected_tests = [test for test in affected_tests if test not in anew]
     chosen = None if only is None else frozenset(only)
     built = frozenset(models) if chosen is None else chosen.intersection(models)
-    blocked = blocked_tests(comparison, affected_tests, built, cache)
+    blocked = blocked_tests(comparison, affected_tests, built)
     skipped = {test.unique_id for test in blocked}
     proven, notes, not_proven = proven_tests(
         comparison,
@@ -207,7 +206,6 @@ def _left_out(
         assume_passed=assume_passed,
         runs=lambda test: test not in skipped and (chosen is None or test in chosen),
         built=built,
-        cache=cache,
     )
     return _LeftOut(proven, blocked, notes, not_proven)
 

@@ -88,7 +88,6 @@ class Sides:
             only=only,
             facts=facts,
             assume_passed=assume_passed,
-            cache=self.cache,
         )
         if self.head.declared:
             selection.assets = read_by_change(self.whole, only)
@@ -173,7 +172,7 @@ class Sides:
 
     def nothing_changed(self, chosen: bool) -> str:
         """What people are told where nothing is selected; `chosen`: whether by name."""
-        from dbt_ripple.changes.no_changes import NOTHING_TO_DO, nothing_changed
+        from dbt_ripple.changes.comparison import NOTHING_TO_DO, nothing_changed
 
         return nothing_changed(self.comparison) or (
             "nothing of what is selected by name changed" if chosen else NOTHING_TO_DO

@@ -15,7 +15,7 @@ from dbt_ripple.session.answers import Answer, Place
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
-    from dbt_ripple.changes.compare import NodeChange
+    from dbt_ripple.changes.comparison import NodeChange
 
 Schema = Mapping[str, Mapping[str, str] | Sequence[str]]
 """Columns by table (``orders``, ``shop.orders``, ``db.shop.orders``): their names in order, or these with types."""

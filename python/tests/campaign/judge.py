@@ -71,7 +71,7 @@ class Judge:
             cache=self.cache,
         )
         for facts in (True, False):
-            selection = select_from(comparison, cache=self.cache, facts=facts)
+            selection = select_from(comparison, facts=facts)
             outcome.cut.append(Trial(self.world, comparison, selection).run(outcome))
 
     def judge(self, outcome: Outcome) -> Verdict:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import TestMetadata
-from dbt_ripple.changes import compare
-from dbt_ripple.changes.causes import Cause, Causes, hunks
+from dbt_ripple.changes import Comparison, compare
+from dbt_ripple.changes.causes import Cause, Causes, causes_of, hunks
 from dbt_ripple.changes.comparability import with_session
 from dbt_ripple.changes.diff import Diff, NodeDiff
 from dbt_ripple.governance.gate import gate
@@ -21,6 +21,11 @@ from dbt_ripple.rendering.diff import Edits
 from dbt_ripple.selection.select import select, select_from
 
 SOURCE = node("source.p.s.raw", columns=["id", "amount"])
+
+
+def seen_in(project_dir: Path, comparison: Comparison) -> Causes:
+    comparison.project_dir = project_dir
+    return causes_of(comparison)
 
 
 def world(stg: str = "select id, amount from s.raw", **config: object) -> Project:
@@ -213,7 +218,7 @@ def test_a_cause_of_several_nodes_is_told_once() -> None:
             head.nodes[unique_id], config={"materialized": "incremental"}
         )
     comparison = compare(base, head)
-    found = comparison.causes.of_all(["model.p.stg", "model.p.top"])
+    found = causes_of(comparison).of_all(["model.p.stg", "model.p.top"])
     assert [(c.kind, c.name, len(c.nodes)) for c in found] == [("config", "materialized", 2)]
     assert select_from(comparison).causes[0].name == "materialized"
 
@@ -235,7 +240,7 @@ def test_a_setting_that_config_gives_by_the_same_words_is_no_cause(
         world(raw=raw, config={"tags": ["a"], "begin": "2026-01-01", "lookback": 1} | more)
         for more in ({}, {key: value})
     )
-    found = compare(base, head).causes.of("model.p.stg")
+    found = causes_of(compare(base, head)).of("model.p.stg")
     assert [c.kind for c in found if c.name == key] == told
 
 
@@ -304,7 +309,7 @@ def test_what_the_project_file_says_of_a_package_stands_there(
         )
         for config in (before, after)
     )
-    found = Causes(compare(base, head), tmp_path).of_all(["model.q.stg", "model.p.own"])
+    found = seen_in(tmp_path, compare(base, head)).of_all(["model.q.stg", "model.p.own"])
     assert [(c.name, c.line) for c in found] == told
     assert {(c.file, len(c.nodes)) for c in found} == {("dbt_project.yml", 2)}
 
@@ -332,7 +337,7 @@ def test_the_vars_of_a_package_are_no_var_of_its_name() -> None:
         ).having(variables=variables)
 
     for raw, told in (("{{ var(x) }}", ["a"]), ("{{ var('q') }}", ["q"])):
-        found = compare(side("1", raw), side("2", raw)).causes.of("model.p.stg")
+        found = causes_of(compare(side("1", raw), side("2", raw))).of("model.p.stg")
         assert [c.name for c in found if c.kind == "var"] == told
 
 
@@ -348,7 +353,7 @@ def test_a_file_is_read_anew_for_each_answer(
         (tmp_path / folder / "models").mkdir(parents=True)
         (tmp_path / folder / "models" / "stg.sql").write_text(before + code)
         monkeypatch.chdir(tmp_path / folder)
-        (cause,) = Causes(compare(base, head), Path()).of("model.p.stg")
+        (cause,) = seen_in(Path(), compare(base, head)).of("model.p.stg")
         assert cause.line == (2 if before else 1)
 
 
@@ -381,5 +386,5 @@ def test_a_macro_of_a_package_in_the_repository_has_its_own_path(
             model, macros=[macro("macro.q.plus", f"{{% macro plus() %}}{body}{{% endmacro %}}")]
         )
 
-    (cause,) = Causes(compare(side("+ 1"), side("+ 2")), project_dir).of("model.p.m")
+    (cause,) = seen_in(project_dir, compare(side("+ 1"), side("+ 2"))).of("model.p.m")
     assert (cause.kind, cause.name, cause.file) == ("macro", "q.plus", told)

@@ -195,8 +195,8 @@ def answers(world: paper.PaperWorld, edits: int) -> Iterator[Item]:
             head_analysis=analyse(head, cache=cache),
             cache=cache,
         )
-        proven = select_from(comparison, cache=cache, facts=True)
-        without = select_from(comparison, cache=cache, facts=False)
+        proven = select_from(comparison, facts=True)
+        without = select_from(comparison, facts=False)
         judged = gate_from(comparison, Config())
         differs = diff(comparison)
         yield Item(

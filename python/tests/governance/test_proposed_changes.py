@@ -193,7 +193,7 @@ def test_a_removal_waits_for_the_end_of_the_period(
     # And the gate of the removal itself.
     from dbt_ripple.changes import compare
 
-    breaches = list(contract_breaches(compare(base, world(*readers)), (), then))
+    breaches = list(contract_breaches(compare(base, world(*readers)), then))
     assert [b.rule for b in breaches] == (["column_removed"] if waits else [])
 
 

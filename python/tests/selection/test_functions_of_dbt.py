@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.changes import compare
+from dbt_ripple.changes.causes import causes_of
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.selection.select import select_from
 
@@ -276,6 +277,6 @@ def test_definitions_are_shown_as_they_are_written() -> None:
 def test_a_function_is_a_cause_only_of_what_calls_it(sql: str, told: bool) -> None:
     base, _ = sides(sql.format(1), RAW)
     _, head = sides(sql.format(2), RAW)
-    causes = compare(base, head).causes.of("model.p.m")
+    causes = causes_of(compare(base, head)).of("model.p.m")
     assert any("x + 2" in str(cause) for cause in causes) is told
     assert causes

@@ -8,7 +8,7 @@ from hand_made import check, node, project
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.diff import diff
-from dbt_ripple.changes.removed_columns import MissingNames
+from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.selection import select_from
 from dbt_ripple.selection.explain import explain
 
@@ -31,7 +31,7 @@ def shop(stg: str = COLUMNS, other: str = COLUMNS, mart: str = "") -> Project:
 
 
 def unfound(base: Project, head: Project) -> dict[str, str]:
-    return {b.unique_id: str(b.reason) for b in MissingNames(compare(base, head)).broken()}
+    return {b.unique_id: str(b.reason) for b in verdict_of(compare(base, head)).newly_broken}
 
 
 @pytest.mark.parametrize(

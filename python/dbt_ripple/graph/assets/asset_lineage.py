@@ -52,7 +52,7 @@ from dbt_ripple.graph.assets.asset_columns import (
 )
 from dbt_ripple.graph.assets.asset_nodes import AssetLink, AssetNode, dialect_note, text_of
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
-from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed
+from dbt_ripple.graph.broken_nodes import BrokenNodeFinder
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import WithAssetEdges, edges_of_deps, is_read_whole
 from dbt_ripple.graph.hypothetical import (
@@ -222,9 +222,7 @@ class AssetLineage:
     def _certain(self) -> BrokenNodeFinder:
         project = self.graph.project
         hypothetical = {u: s for u, s in self.hypothetical.items() if u in project.nodes}
-        return BrokenNodeFinder(
-            ProjectContext(project), believed(project), self.cache, hypothetical
-        )
+        return BrokenNodeFinder(ProjectContext(project), self.cache, hypothetical)
 
     def lacks(self, unique_id: str, column: str) -> bool:
         """Whether a relation certainly has no column of this name."""
