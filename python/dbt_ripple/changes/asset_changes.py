@@ -144,6 +144,7 @@ def with_assets(
         changed=changed,
         removed=[*comparison.removed, *gone],
         given=given.having(nodes={**base[0].nodes, **given.nodes}),
+        of_dbt=comparison,
     )
 
 

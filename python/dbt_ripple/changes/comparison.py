@@ -85,6 +85,7 @@ class Comparison:
         contexts: of the projects that were analysed for it.
         project_dir: where head's files are; None for the current folder.
         cache: where lowered queries may be found.
+        of_dbt: where declared assets are nodes of this one, too, the comparison without them.
         made: what was made of it, by what made it (`made_once`).
     """
 
@@ -103,6 +104,7 @@ class Comparison:
     contexts: ProjectContexts = field(default_factory=ProjectContexts)
     project_dir: Path | None = None
     cache: Cache | None = None
+    of_dbt: Comparison | None = None
     made: dict[Callable[[Comparison], Any], Any] = field(default_factory=dict, init=False)
 
     @property

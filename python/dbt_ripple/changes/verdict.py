@@ -61,15 +61,19 @@ class BuildVerdict:
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
+        # Assets are neither parsed nor built by dbt: what is said of its own nodes is the same with them.
+        self._own = verdict_of(comparison.of_dbt) if comparison.of_dbt is not None else None
 
     @cached_property
     def syntax_errors(self) -> dict[str, Reason]:
         """The nodes and tests that an edit made into what no engine can parse (`changes.syntax_errors`)."""
-        return syntax_errors(self._comparison)
+        return syntax_errors(self._comparison) if self._own is None else self._own.syntax_errors
 
     @cached_property
     def vanished(self) -> dict[str, list[str]]:
         """Columns of sources that base's catalog has and head's has not, by unique_id."""
+        if self._own is not None:
+            return self._own.vanished
         return vanished(self._comparison.base, self._comparison.head)
 
     @cached_property
@@ -123,11 +127,15 @@ class BuildVerdict:
 
         The reason has the names that are missing, or what else is refused, and what became of columns.
         """
+        if self._own is not None:
+            return self._own.refused
         return {u: self._because_of(u, names) for u, names in self._refused().items()}
 
     @cached_property
     def failing(self) -> dict[str, str]:
         """Those that failed in base's build and certainly fail again, with the message (`changes.repeated_failures`)."""
+        if self._own is not None:
+            return self._own.failing
         return fail_again(self._comparison.base, self._comparison.head)
 
     # -- names that are missing -----------------------------------------------------------------

@@ -9,7 +9,8 @@ change is not stopped because of older problems.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -24,6 +25,7 @@ from dbt_ripple.artifacts import (
 )
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.causes import Cause, causes_of
+from dbt_ripple.changes.removed_columns import RemovedColumn
 from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.governance.affected_assets import (
     Affected,
@@ -48,6 +50,10 @@ from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.joined_projects import JoinedProjects
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.reasons import Code, Reason
+
+if TYPE_CHECKING:
+    from dbt_ripple.selection import Selection
+    from dbt_ripple.selection.result import SelectionRun
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
 FindingLevel = Literal["warn", "block", "approved", "known"]
@@ -121,6 +127,46 @@ class GateReport(msgspec.Struct, kw_only=True):
             "removed": self.removed,
             "causes": self.causes,
         }
+
+
+@dataclass
+class GateAnswer:
+    """The gate's answer: the report, and what was compared for it; every format takes the same.
+
+    Attributes:
+        selection: the tests that the change can break, where they were asked for.
+        ran: dbt's results of them, where they were run.
+        joined: head's project and others that read what it builds, where they were asked.
+    """
+
+    report: GateReport
+    comparison: Comparison
+    selection: Selection | None = None
+    ran: SelectionRun | None = None
+    joined: JoinedProjects | None = None
+
+    @property
+    def shown(self) -> Project:
+        """Head, with the nodes of the other projects."""
+        head = self.comparison.head
+        if self.joined is None:
+            return head
+        return head.having(nodes={**self.joined.union.nodes, **head.nodes})
+
+    @property
+    def head(self) -> Project:
+        """What is proposed."""
+        return self.comparison.head
+
+    @property
+    def base(self) -> Project:
+        """What is deployed."""
+        return self.comparison.base
+
+    def gone(self, finding: Finding) -> list[RemovedColumn]:
+        """The columns that a reader asks for and that the change took away or renamed."""
+        broken = verdict_of(self.comparison).broken.get(finding.unique_id or "")
+        return broken.gone if broken is not None else []
 
 
 def gate(

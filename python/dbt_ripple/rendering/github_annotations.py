@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts.source_locations import Places
 from dbt_ripple.rendering.escaping import workflow_command
-from dbt_ripple.rendering.gate import failures, new_findings, place_of, reach, subject
+from dbt_ripple.rendering.findings import failures, new_findings, place_of, reach, subject
 
 if TYPE_CHECKING:
-    from dbt_ripple.rendering.gate import GateAnswer
+    from dbt_ripple.governance.gate import GateAnswer
 
 
 _GITHUB_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "notice"}

@@ -42,7 +42,7 @@ def _announced(report: ImpactReport) -> Iterator[str]:
 
 
 def _affected(affected: list[Affected]) -> str:
-    from dbt_ripple.rendering.gate import reach
+    from dbt_ripple.rendering.findings import reach
 
     number, bracket, below = reach(affected).partition(" (")
     return f"{number} affected{bracket}{below}"
@@ -79,7 +79,7 @@ def impact_markdown(
     report: ImpactReport, name: str, changes: list[Change], project: Project
 ) -> Iterator[str]:
     """Who would break, as Markdown, line by line."""
-    from dbt_ripple.rendering.gate import SHOWN
+    from dbt_ripple.rendering.findings import SHOWN
     from dbt_ripple.rendering.mermaid import mermaid
     from dbt_ripple.rendering.pull_request_comment import affected_table
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.rendering.escaping import mermaid as quoted
-from dbt_ripple.rendering.gate import SHOWN
+from dbt_ripple.rendering.findings import SHOWN
 
 if TYPE_CHECKING:
     from dbt_ripple.governance.affected_assets import Affected

@@ -20,13 +20,13 @@ from dbt_ripple.reasons import Reason
 from dbt_ripple.rendering.causes import cause_markdown
 from dbt_ripple.rendering.diff import Edits, below, entries, name_of
 from dbt_ripple.rendering.escaping import code, in_one_line, prose, shown
-from dbt_ripple.rendering.gate import GateAnswer, known_findings, new_findings, reach, subject
+from dbt_ripple.rendering.findings import known_findings, new_findings, reach, subject
 from dbt_ripple.rendering.output import count
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.governance.affected_assets import Affected
-    from dbt_ripple.governance.gate import Finding
+    from dbt_ripple.governance.gate import Finding, GateAnswer
     from dbt_ripple.selection import BlockedTest, ProvenTest, Selection
     from dbt_ripple.selection.result import SelectionRun
 

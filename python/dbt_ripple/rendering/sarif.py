@@ -9,10 +9,10 @@ from dbt_ripple import __version__
 from dbt_ripple.artifacts.source_locations import FileLine, Places
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.rendering.escaping import sarif_message
-from dbt_ripple.rendering.gate import RUN_RULES, failures, place_of, subject
+from dbt_ripple.rendering.findings import RUN_RULES, failures, place_of, subject
 
 if TYPE_CHECKING:
-    from dbt_ripple.rendering.gate import GateAnswer
+    from dbt_ripple.governance.gate import GateAnswer
 
 
 _SARIF_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "note", "known": "note"}

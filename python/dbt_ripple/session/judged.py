@@ -12,9 +12,9 @@ from dbt_ripple.session.answers import Answer, Place, Row
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project as Artifacts
     from dbt_ripple.changes.diff import Diff
+    from dbt_ripple.governance.gate import GateAnswer
     from dbt_ripple.governance.hypothetical_changes import Change
     from dbt_ripple.governance.impact import ImpactReport
-    from dbt_ripple.rendering.gate import GateAnswer
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
 RiskLevel = Literal["low", "medium", "high"]

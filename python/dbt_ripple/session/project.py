@@ -448,7 +448,7 @@ class Project(OpenProject):
     def _checked(self, sides: Sides, notes: Mapping[str, None]) -> Checked:
         answer = sides.gate(with_tests=True)
         said = {**notes, **dict.fromkeys(note.message for note in answer.report.notes)}
-        return Checked.of(Gate.of(answer, notes=self._said(said)), sides.diff())
+        return Checked.of(Gate.of(answer, notes=self._said(said)), sides.judged.diff())
 
     def register(
         self,

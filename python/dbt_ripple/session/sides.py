@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.changes import Comparison
     from dbt_ripple.changes.diff import Diff
+    from dbt_ripple.governance.gate import GateAnswer
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target_folder import TargetFolder
     from dbt_ripple.reasons import Reason
-    from dbt_ripple.rendering.gate import GateAnswer
     from dbt_ripple.selection import Selection
     from dbt_ripple.selection.explain import Explanation
 
@@ -103,16 +103,15 @@ class Sides:
         Raises:
             RippleError: ripple.yml is not valid.
         """
-        from dbt_ripple.governance.gate import gate_from
+        from dbt_ripple.governance.gate import GateAnswer, gate_from
         from dbt_ripple.governance.policy import has_rules, policy_of, rules_where_it_began
-        from dbt_ripple.rendering.gate import GateAnswer
 
         with tempfile.TemporaryDirectory() as began:
             rules = self.base.project_dir
             if self.base_ref is None and rules is not None and not has_rules(rules):
                 rules = rules_where_it_began(self.project_dir, Path(began))
             policy = policy_of(rules, self.project_dir)
-        judged = self._judged_by_base()
+        judged = self.judged
         joined = open_joined(
             *(judged.head, self.others, self.cache, self.threads, judged.comparison.base)
         )
@@ -120,8 +119,9 @@ class Sides:
         selection = judged.select(critical=policy.config.critical) if with_tests else None
         return GateAnswer(report, judged.whole, selection, joined=joined)
 
-    def _judged_by_base(self) -> Sides:
-        """The same, with what masks as base says it; both know the packages of their repository."""
+    @cached_property
+    def judged(self) -> Sides:
+        """What the gate judges: the same, with what masks as base says it; both know the packages of their repository."""
         from dbt_ripple.governance.local_packages import local_packages
         from dbt_ripple.governance.policy import base_masks
         from dbt_ripple.graph.target_folder import TargetFolder

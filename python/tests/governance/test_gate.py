@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes import compare
-from dbt_ripple.governance.gate import GateReport, gate, gate_from
+from dbt_ripple.governance.gate import GateAnswer, GateReport, gate, gate_from
 from dbt_ripple.governance.ripple_yml import Config, Excepted, read_config
 from dbt_ripple.governance.rules import LEVELS, RULES
-from dbt_ripple.rendering.gate import GateAnswer, rendered_gate
+from dbt_ripple.rendering.gate import rendered_gate
 
 ALL_OFF = dict.fromkeys(RULES, "off")
 

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
-from dbt_ripple.governance.gate import gate_from
+from dbt_ripple.governance.gate import GateAnswer, gate_from
 from dbt_ripple.governance.ripple_yml import Config
-from dbt_ripple.rendering.gate import GateAnswer
 from dbt_ripple.rendering.pull_request_comment import LONGEST, comment
 from dbt_ripple.selection import select_from
 from dbt_ripple.selection.result import SelectionRun

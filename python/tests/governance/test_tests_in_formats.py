@@ -8,9 +8,8 @@ import pytest
 from hand_made import check, node, project
 
 from dbt_ripple.changes import compare
-from dbt_ripple.governance.gate import gate_from
+from dbt_ripple.governance.gate import GateAnswer, gate_from
 from dbt_ripple.governance.ripple_yml import Config
-from dbt_ripple.rendering.gate import GateAnswer
 from dbt_ripple.rendering.github_annotations import github
 from dbt_ripple.rendering.sarif import sarif
 from dbt_ripple.selection.result import SelectionRun
