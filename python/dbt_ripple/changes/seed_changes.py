@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.git_history import has_one_version
-from dbt_ripple.graph.seed_files import SeedFile, SeedFiles, checksum
+from dbt_ripple.graph.linking.seeds import SeedFiles, checksum
 from dbt_ripple.reasons import Code, Reason
 
 
@@ -67,7 +67,7 @@ def pair_seeds(base: Project, head: Project, *, of_one: bool = False) -> SeedPai
                 and now.is_read_alike(adapter)
             ):
                 by_content.add(node.unique_id)
-                formerly[node.unique_id] = _renamed(then, now)
+                formerly[node.unique_id] = now.renamed_since(then)
                 if then.bag == now.bag and then.values != now.values:
                     reordered.add(node.unique_id)
             continue
@@ -94,31 +94,6 @@ def pair_seeds(base: Project, head: Project, *, of_one: bool = False) -> SeedPai
         one_sided,
         notes,
     )
-
-
-def _renamed(then: SeedFile, now: SeedFile) -> dict[str, str]:
-    """The columns that only have another name: what they were called, by what they are called now.
-
-    They hold the same values, and no other column that came or went does.
-    """
-    before = {name.lower() for name in then.header}
-    here = {name.lower() for name in now.header}
-    gone = [
-        (name, v)
-        for name, v in zip(then.header, then.values, strict=True)
-        if name.lower() not in here
-    ]
-    came = [
-        (name, v)
-        for name, v in zip(now.header, now.values, strict=True)
-        if name.lower() not in before
-    ]
-    renamed = {}
-    for name, values in came:
-        old = [n for n, v in gone if v == values]
-        if len(old) == 1 and sum(v == values for _, v in came) == 1:
-            renamed[name.lower()] = old[0]
-    return renamed
 
 
 def _listed(project: Project, seed: Node) -> bool:

@@ -22,11 +22,11 @@ from dbt_ripple.graph.linking.data_tests import link_data_test, may_discover
 from dbt_ripple.graph.linking.functions import function_fingerprint, marked_calls
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.linking.seeds import SeedFiles
 from dbt_ripple.graph.linking.unit_tests import link_unit_test
 from dbt_ripple.graph.own_fingerprints import own_fingerprints
 from dbt_ripple.graph.query_cache import LowerMany, QueryCache
 from dbt_ripple.graph.relations import LinkedNode
-from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.graph.semantic_layer import SemanticLayer
 from dbt_ripple.graph.semantic_references import SEMANTIC
 from dbt_ripple.tuning import collector_relaxed

@@ -272,8 +272,8 @@ class TargetFolder:
             check_compiled(project)
             # Here, because a warm run does without.
             from dbt_ripple.graph.analyse_project import analyse
+            from dbt_ripple.graph.linking.seeds import SeedFiles
             from dbt_ripple.graph.process_pool import cores, in_processes
-            from dbt_ripple.graph.seed_files import SeedFiles
 
             processes = cores() if self.processes is None else self.processes
             analysis = analyse(

@@ -46,7 +46,7 @@ from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
-from dbt_ripple.graph.seed_files import SeedFiles
+from dbt_ripple.graph.linking.seeds import SeedFiles
 from dbt_ripple.openlineage.collected.collected_assets import with_collected
 from dbt_ripple.openlineage.collected.stored_events import read_events
 from dbt_ripple.selection.select import impacted_tests, select_from

@@ -18,8 +18,8 @@ from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder
 from dbt_ripple.graph.hooks import Hooks, macros_that_run
 from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.linking.seeds import SeedFiles
 from dbt_ripple.graph.macros import Macros
-from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.jinja import facts as of_facts
 from dbt_ripple.jinja import reads as of_reads
 from dbt_ripple.jinja import text as of_text

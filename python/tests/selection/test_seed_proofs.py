@@ -17,7 +17,8 @@ from dbt_common.clients import agate_helper
 from hand_made import check, macro, node, project
 
 from dbt_ripple.artifacts import Node, Project, RunResult
-from dbt_ripple.graph.seed_files import SeedFiles
+from dbt_ripple.graph.linking.seed_constraints import proved_columns
+from dbt_ripple.graph.linking.seeds import SeedFiles
 from dbt_ripple.selection import select
 
 NULLS = "select {0} from s.{1} where {0} is null"
@@ -214,7 +215,7 @@ def test_what_is_claimed_of_a_column_holds_as_it_is_loaded(tmp_path: Path) -> No
             columns[1] = rng.sample(columns[0], 3)
         text = "a,b\n" + "".join(f'"{a}","{b}"\n' for a, b in zip(*columns, strict=True))
         made = seed(tmp_path, "s", text)
-        proved = SeedFiles().columns(made)
+        proved = proved_columns(SeedFiles(), made)
         file = tmp_path / "seeds" / "s.csv"
         table = agate_helper.from_csv(file, text_columns=(), delimiter=",")
         by_dbt = {c.name: (type(c.data_type).__name__, list(c)) for c in table.columns}

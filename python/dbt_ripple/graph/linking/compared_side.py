@@ -10,8 +10,8 @@ from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import LinkingMode
 from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.linking.seeds import SeedFiles
 from dbt_ripple.graph.query_cache import QueryCache
-from dbt_ripple.graph.seed_files import SeedFiles
 
 
 class ComparedSide(NamedTuple):

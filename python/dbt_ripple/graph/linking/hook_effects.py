@@ -16,9 +16,9 @@ from dbt_ripple.graph.hooks import when_it_runs
 from dbt_ripple.graph.linking.node_parents import refers_to
 from dbt_ripple.graph.linking.opaque_nodes import text_by_unique_id
 from dbt_ripple.graph.linking.other_dependencies import whole_relations
+from dbt_ripple.graph.linking.seeds import checksum
 from dbt_ripple.graph.node_properties import declared
 from dbt_ripple.graph.relations import LinkedNode, after_hooks
-from dbt_ripple.graph.seed_files import checksum
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.reasons import Code
 

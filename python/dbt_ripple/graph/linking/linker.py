@@ -25,7 +25,7 @@ from dbt_ripple.graph.linking.hook_effects import LeftByHooks, as_hooks_leave_it
 from dbt_ripple.graph.linking.models import link_model
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode
 from dbt_ripple.graph.linking.project_context import ProjectContext
-from dbt_ripple.graph.linking.seeds import link_seed
+from dbt_ripple.graph.linking.seeds import SeedFiles, link_seed
 from dbt_ripple.graph.linking.snapshots import link_snapshot
 from dbt_ripple.graph.linking.sources import DATASET_PREFIX, link_source, unlisted_relation
 from dbt_ripple.graph.query_cache import Note, QueryCache
@@ -37,7 +37,6 @@ from dbt_ripple.graph.relations import (
     unknown_relation,
     why_unreadable,
 )
-from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.tuning import collect_new, count_as_old
 

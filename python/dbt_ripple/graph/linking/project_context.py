@@ -13,12 +13,12 @@ from dbt_ripple.flow.varying_columns import other_each_time
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.hooks import Hook, Hooks, nodes_that_may_write
 from dbt_ripple.graph.introspection import Introspection
+from dbt_ripple.graph.linking.seeds import checksum
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.node_properties import place
 from dbt_ripple.graph.normalized_code import code_of
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
-from dbt_ripple.graph.seed_files import checksum
 from dbt_ripple.graph.unresolved_names import STORED
 
 

@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
+from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.row_constraints import Facts, KnownConstraints, Proof, Related, Unique
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.linking.linker import Linker
-from dbt_ripple.graph.linking.seeds import types_of_seed
-from dbt_ripple.graph.seed_files import LOADERS_THAT_GUESS
+from dbt_ripple.graph.linking.seeds import (
+    INTEGER,
+    LOADERS_THAT_GUESS,
+    SeedFiles,
+    is_a_word,
+    rows_of,
+    types_of_seed,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SeedColumn:
+    """What a seed's file proves of a column, whichever loader reads it.
+
+    Attributes:
+        whole: no value of it is NULL once it is loaded.
+        unique: no two values are equal once they are, under any collation.
+        values: what it holds, to the letter; None where two loaded columns that hold the same may
+            not be equal.
+    """
+
+    whole: bool
+    unique: bool
+    values: frozenset[str] | None
 
 
 def note_constraints_of_files(
@@ -30,7 +55,7 @@ def note_constraints_of_files(
         node = linker.project.nodes[unique_id]
         if context.config_fingerprints.of(node) or unique_id in context.hooks.writing:
             continue
-        proved = linker.seeds.columns(node)
+        proved = proved_columns(linker.seeds, node)
         if not proved:
             continue
         guesses = linker.project.metadata.adapter_type in LOADERS_THAT_GUESS
@@ -62,3 +87,61 @@ def note_constraints_of_files(
         for parent, same in keys.items():
             if values <= parent:
                 facts.related.setdefault(child, []).extend(Related(*key) for key in same)
+
+
+def proved_columns(files: SeedFiles, node: Node) -> dict[str, SeedColumn]:
+    """What the file of a seed proves of its columns, by name, without those of which it proves nothing."""
+    content = files.content(node)
+    rows = rows_of(content, node.config.get("delimiter")) if content is not None else None
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        return {}
+    header = [name.strip() for name in rows[0]]
+    if len({name.lower() for name in header}) < len(header):
+        return {}
+    column_types = node.config.get("column_types")
+    types = (
+        {str(k).lower(): str(v) for k, v in column_types.items()}
+        if isinstance(column_types, dict)
+        else {}
+    )
+    proved = (
+        (name, _proved([row[i] for row in rows[1:]], types.get(name.lower())))
+        for i, name in enumerate(header)
+    )
+    return {name: column for name, column in proved if column is not None}
+
+
+def _proved(values: list[str], type_: str | None) -> SeedColumn | None:
+    """What values of one column prove; None where it depends on how they are loaded.
+
+    Looked at are columns of whole numbers and of text: dates, fractions and truth values are read,
+    rounded and cut in too many ways.
+    """
+    plain = (type_ or "").strip().lower()
+    longest = _DIGITS.get(plain, 0) if type_ else _LONGEST
+    if all(map(INTEGER.fullmatch, values)) and (longest or plain in _TEXTS):
+        fits = plain in _TEXTS or all(len(v.lstrip("-")) <= longest for v in values)
+        return (
+            SeedColumn(True, len(set(values)) == len(values), frozenset(values)) if fits else None
+        )
+    if not any(map(is_a_word, values)) or (type_ and plain not in _TEXTS):
+        return None
+    whole = all(v.strip() and v.strip().lower() not in _NULLS for v in values)
+    ascii_ = all(v.isascii() and v.isprintable() for v in values)
+    alike = {v.strip().lower() for v in values}
+    return SeedColumn(
+        whole,
+        whole and ascii_ and len(alike) == len(values),
+        frozenset(values) if whole else None,
+    )
+
+
+_LONGEST: Final = 15
+"""Digits of a whole number that any type a loader may choose keeps."""
+_DIGITS: Final = {
+    **dict.fromkeys(("bigint", "int64", "long"), _LONGEST),
+    **dict.fromkeys(("int", "integer"), 9),
+}
+_TEXTS: Final = frozenset(("string", "text", "varchar"))
+_NULLS: Final = frozenset(". n/a na nan none null \\n".split())
+"""What a loader may take for NULL, in lower case, besides nothing."""
