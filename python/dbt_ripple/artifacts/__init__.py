@@ -25,6 +25,7 @@ from dbt_ripple.artifacts.node_meta import (
     owner_channel,
     owner_email,
     owner_name,
+    ownership,
     referenced_columns,
 )
 from dbt_ripple.artifacts.node_names import NodeFinder, did_you_mean, find_node
@@ -91,6 +92,7 @@ __all__ = [
     "owner_channel",
     "owner_email",
     "owner_name",
+    "ownership",
     "read_files",
     "read_project",
     "referenced_columns",

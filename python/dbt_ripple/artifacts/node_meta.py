@@ -7,7 +7,7 @@ which keys are read.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from dbt_ripple.artifacts.project import Column, Group, Node, Project, version_text
 
@@ -107,6 +107,27 @@ def owner_channel(node: Node, project: Project) -> str | None:
     owner = _owner(node, project)
     places = [node.meta, owner if isinstance(owner, dict) else {}, _group_meta(node, project)]
     return next((c for p in places for key in _CHANNELS if (c := _text(p.get(key)))), None)
+
+
+class Ownership(TypedDict):
+    """Who answers for a node, as answers have it."""
+
+    owner: str | None
+    owner_name: str | None
+    owner_email: str | None
+    owner_channel: str | None
+
+
+def ownership(node: Node | None, project: Project) -> Ownership:
+    """Who answers for a node, and where they are reached; nobody for what is no node."""
+    if node is None:
+        return Ownership(owner=None, owner_name=None, owner_email=None, owner_channel=None)
+    return Ownership(
+        owner=owner(node, project),
+        owner_name=owner_name(node, project),
+        owner_email=owner_email(node, project),
+        owner_channel=owner_channel(node, project),
+    )
 
 
 def domain(node: Node, project: Project) -> str | None:

@@ -122,6 +122,24 @@ class Comparison:
         """What dbt itself calls modified (see `changes.state_modified`)."""
         return modified(self.given or self.base, self.head)
 
+    def way_to(self, vertex: Vertex) -> list[Vertex]:
+        """The vertices from where a change began down to one that changed."""
+        way = [vertex]
+        while (before := self.predecessors.get(way[-1])) is not None:
+            way.append(before)
+        return way[::-1]
+
+    def name(self, unique_id: str) -> str:
+        """What a node of head is called; its unique_id where head has no such node."""
+        node = self.head.nodes.get(unique_id)
+        return node.display_name if node is not None else unique_id
+
+    def spoken(self, vertex: Vertex) -> str:
+        """A column, or the rows, as people call it."""
+        unique_id, column = vertex
+        name = self.name(unique_id)
+        return f"the rows of {name}" if column == ROWS else f"{name}.{column}"
+
     def is_semantic(self, unique_id: str) -> bool:
         """Whether it is a semantic model, a metric or a saved query."""
         node = self.head.nodes.get(unique_id)

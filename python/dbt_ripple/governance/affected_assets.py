@@ -33,10 +33,7 @@ from dbt_ripple.artifacts import (
     criticality,
     domain,
     is_certified,
-    owner,
-    owner_channel,
-    owner_email,
-    owner_name,
+    ownership,
     referenced_columns,
 )
 from dbt_ripple.artifacts.project import DependsOn
@@ -522,10 +519,7 @@ class Ripple:
                     affected_references=spelled,
                     itself=itself,
                     severity=severity,
-                    owner=owner(node, head),
-                    owner_name=owner_name(node, head),
-                    owner_email=owner_email(node, head),
-                    owner_channel=owner_channel(node, head),
+                    **ownership(node, head),
                     domain=domain(node, head),
                     path=paths.get(unique_id) or [unique_id],
                     may_read=severity == "warning" and unique_id not in self.known_to_read,

@@ -265,34 +265,20 @@ def _columns(
     if change.rows:
         changed.append((None, (unique_id, ROWS)))
     for column, vertex in changed:
-        *_, reader, start = (None, *_way_back(comparison, vertex))
+        start, reader, *_ = (*comparison.way_to(vertex), None)
         if start[0] in broken or (reader and reader[0] in broken and _is_new(comparison, start)):
             continue  # who cannot find a column is told, and has not read one that is new
         if start[0] == unique_id:
             reason = Code.ROWS_REDEFINED() if column is None else Code.REDEFINED()
         else:
             code = Code.ROWS_REDEFINED_BY if column is None else Code.REDEFINED_BY
-            reason = code(where=_spelled(comparison, start))
+            reason = code(where=comparison.spoken(start))
         yield Breach("column_redefined", unique_id, column, reason)
 
 
 def _is_new(comparison: Comparison, vertex: Vertex) -> bool:
     change = comparison.changed.get(vertex[0])
     return change is not None and vertex[1] in change.added
-
-
-def _way_back(comparison: Comparison, vertex: Vertex) -> list[Vertex]:
-    """The way from a vertex that changed to where that began."""
-    way = [vertex]
-    while (before := comparison.predecessors.get(way[-1])) is not None:
-        way.append(before)
-    return way
-
-
-def _spelled(comparison: Comparison, vertex: Vertex) -> str:
-    node = comparison.head.nodes.get(vertex[0])
-    name = node.display_name if node else vertex[0]
-    return f"the rows of {name}" if vertex[1] == ROWS else f"{name}.{vertex[1]}"
 
 
 def _without_migration(

@@ -11,10 +11,7 @@ from dbt_ripple.artifacts import (
     Node,
     Project,
     asset_type,
-    owner,
-    owner_channel,
-    owner_email,
-    owner_name,
+    ownership,
 )
 from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
@@ -239,10 +236,7 @@ def diagnosis(
                     StepColumn(name=name, expression=now((unique_id, name))) for name in names
                 ],
                 may_read=bool(vertices) and not any(v in reached.sure for v in vertices),
-                owner=owner(node, project) if node else None,
-                owner_name=owner_name(node, project) if node else None,
-                owner_email=owner_email(node, project) if node else None,
-                owner_channel=owner_channel(node, project) if node else None,
+                **ownership(node, project),
                 last_run=None
                 if run is None
                 else LastRun(

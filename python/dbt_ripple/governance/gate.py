@@ -8,7 +8,7 @@ change is not stopped because of older problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -18,10 +18,7 @@ from dbt_ripple.artifacts import (
     Node,
     Project,
     domain,
-    owner,
-    owner_channel,
-    owner_email,
-    owner_name,
+    ownership,
 )
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.causes import Cause, causes_of
@@ -241,13 +238,12 @@ def gate_from(
             if unique_id in of_others
         ),
     ]
-    findings = [
-        finding
-        for breach in own_breaches
-        if (finding := _finding(breach, config, approved_by, comparison)) is not None
-    ]
+    here = (comparison.head, comparison.base)  # of what is removed, who answered for it
+    findings = [*_findings(own_breaches, config, approved_by, here)]
     if joined is not None:
-        findings += _elsewhere(joined, other_breaches, config, approved_by, comparison)
+        for finding in _findings(other_breaches, config, approved_by, (joined.union,)):
+            finding.project = joined.project_of[finding.unique_id or ""]
+            findings.append(finding)
     place = {name: i for i, name in enumerate(RULES)}
     findings.sort(
         key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.reason.message)
@@ -297,28 +293,6 @@ def decision(findings: list[Finding]) -> Decision:
 def _risk(findings: list[Finding], reach: RiskLevel) -> RiskLevel:
     """A change that is blocked is never of low risk, however little it reaches."""
     return "medium" if reach == "low" and decision(findings) == "BLOCKED" else reach
-
-
-def _elsewhere(
-    joined: JoinedProjects,
-    breaches: Iterable[Breach],
-    config: Config,
-    approved_by: str | None,
-    comparison: Comparison,
-) -> Iterator[Finding]:
-    """What is found in other projects, with whose it is there."""
-    for breach in breaches:
-        finding = _finding(breach, config, approved_by, comparison)
-        if finding is None or finding.unique_id is None:
-            continue
-        node, project = joined.union.nodes[finding.unique_id], joined.union
-        finding.project = joined.project_of[finding.unique_id]
-        finding.owner = owner(node, project)
-        finding.owner_name = owner_name(node, project)
-        finding.owner_email = owner_email(node, project)
-        finding.owner_channel = owner_channel(node, project)
-        finding.domain = domain(node, project)
-        yield finding
 
 
 def _breaches(
@@ -374,39 +348,35 @@ def _reach(
         yield Breach("certified_reached", unique_id, None, what)
 
 
-def _finding(
-    breach: Breach, config: Config, approved_by: str | None, comparison: Comparison
-) -> Finding | None:
-    level = config.level(breach.rule)
-    if level == "off" or config.excepts(breach.rule, breach.unique_id, breach.column):
-        return None
-    reason = breach.reason
-    given: FindingLevel = "warn" if breach.mild else level
-    if breach.usual and breach.rule not in config.levels:
-        return None
-    if breach.old:
-        given = "known"
-    elif approved_by and RULES[breach.rule].approval:
-        given = "approved"
-        reason = Code.APPROVED_BY(because=reason, who=approved_by)
-    finding = Finding(
-        rule=breach.rule,
-        level=given,
-        unique_id=breach.unique_id,
-        column=breach.column,
-        reason=reason,
-    )
-    # Of what is removed, who answered for it.
-    for project in (comparison.head, comparison.base):
-        node = project.nodes.get(breach.unique_id or "")
-        if node is not None:
-            finding.owner = owner(node, project)
-            finding.owner_name = owner_name(node, project)
-            finding.owner_email = owner_email(node, project)
-            finding.owner_channel = owner_channel(node, project)
-            finding.domain = domain(node, project)
-            break
-    return finding
+def _findings(
+    breaches: Iterable[Breach], config: Config, approved_by: str | None, projects: Sequence[Project]
+) -> Iterator[Finding]:
+    """What the rules make of breaches, each with who answers for it in the first of the projects that has it."""
+    for breach in breaches:
+        level = config.level(breach.rule)
+        if level == "off" or config.excepts(breach.rule, breach.unique_id, breach.column):
+            continue
+        reason = breach.reason
+        given: FindingLevel = "warn" if breach.mild else level
+        if breach.usual and breach.rule not in config.levels:
+            continue
+        if breach.old:
+            given = "known"
+        elif approved_by and RULES[breach.rule].approval:
+            given = "approved"
+            reason = Code.APPROVED_BY(because=reason, who=approved_by)
+        unique_id = breach.unique_id or ""
+        project = next((p for p in projects if unique_id in p.nodes), projects[0])
+        node = project.nodes.get(unique_id)
+        yield Finding(
+            rule=breach.rule,
+            level=given,
+            unique_id=breach.unique_id,
+            column=breach.column,
+            reason=reason,
+            **ownership(node, project),
+            domain=domain(node, project) if node is not None else None,
+        )
 
 
 def _unknown_types(comparison: Comparison) -> Iterator[Reason]:

@@ -24,10 +24,7 @@ from dbt_ripple.artifacts import (
     RunResult,
     asset_type,
     criticality,
-    owner,
-    owner_channel,
-    owner_email,
-    owner_name,
+    ownership,
 )
 from dbt_ripple.artifacts.assets_file import DATASETS
 from dbt_ripple.artifacts.project import as_utc
@@ -197,10 +194,7 @@ def incident(
         column=column,
         project=own.name,
         target=_target(own),
-        owner=owner(owned, project),
-        owner_name=owner_name(owned, project),
-        owner_email=owner_email(owned, project),
-        owner_channel=owner_channel(owned, project),
+        **ownership(owned, project),
         state=state,
         severity=_severity(failed, impacted, state),
         dedup_key=dedup_key(own, root, column),
@@ -490,10 +484,7 @@ def _impacted(
                 may_read=not any(vertex in reached.sure for vertex in vertices),
                 criticality=criticality(node),
                 matters=matters(node),
-                owner=owner(node, project),
-                owner_name=owner_name(node, project),
-                owner_email=owner_email(node, project),
-                owner_channel=owner_channel(node, project),
+                **ownership(node, project),
                 project=whose.get(unique_id),
             )
         )

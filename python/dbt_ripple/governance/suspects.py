@@ -30,10 +30,7 @@ from dbt_ripple.artifacts import (
     Project,
     RunResult,
     asset_type,
-    owner,
-    owner_channel,
-    owner_email,
-    owner_name,
+    ownership,
 )
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes import Comparison
@@ -422,10 +419,7 @@ def _beside(node: Node, project: Project, depth: int) -> Step:
         depth=depth,
         columns=[],
         may_read=False,
-        owner=owner(node, project),
-        owner_name=owner_name(node, project),
-        owner_email=owner_email(node, project),
-        owner_channel=owner_channel(node, project),
+        **ownership(node, project),
         last_run=None,
         freshness=None,
         tests=[],

@@ -262,7 +262,7 @@ def explain_node(comparison: Comparison, node: Node, column: str | None) -> Expl
             first.after,
         )
         explanation.verdict = "changed" if began else "affected"
-        explanation.reason = _changed(comparison.head, first.path[0])
+        explanation.reason = _changed(comparison, first.path[0])
     elif explanation.removed or explanation.renamed:
         explanation.verdict = "changed"
         explanation.reason = Code.COLUMNS_GONE(
@@ -279,7 +279,7 @@ def _causes(comparison: Comparison, texts: Texts, vertices: list[Vertex]) -> lis
     """Where the changes of some vertices of a relation began."""
     causes: dict[Vertex, Beginning] = {}
     for vertex in vertices:
-        way = _way_to(comparison, vertex)
+        way = comparison.way_to(vertex)
         cause = causes.get(way[0])
         if cause is None:
             before, after = _values_before_and_after(comparison, texts, way[0])
@@ -294,9 +294,9 @@ def _causes(comparison: Comparison, texts: Texts, vertices: list[Vertex]) -> lis
     return list(causes.values())
 
 
-def _changed(head: Project, step: PathStep) -> Reason:
+def _changed(comparison: Comparison, step: PathStep) -> Reason:
     """That a vertex changed, as it is said of tests."""
-    name = _name(head, step.unique_id)
+    name = comparison.name(step.unique_id)
     if step.column is None or step.column == ROWS:
         return Code.ROWS_CHANGED(name=name)
     return Code.COLUMN_CHANGED(name=name, column=step.column)
@@ -319,7 +319,7 @@ def _put_way(
     explanation: Explanation, comparison: Comparison, texts: Texts, vertex: Vertex | None
 ) -> None:
     if vertex is not None:
-        way = _way_to(comparison, vertex)
+        way = comparison.way_to(vertex)
         explanation.path = [_step(texts, step) for step in way]
         explanation.before, explanation.after = _values_before_and_after(comparison, texts, way[0])
     elif explanation.unique_id in comparison.base.nodes:
@@ -333,14 +333,6 @@ def _put_way(
                 explanation.after += [b] if b else []
     explanation.path.append(PathStep(unique_id=explanation.unique_id))
     explanation.edited = causes_of(comparison).of_all([explanation.path[0].unique_id])
-
-
-def _way_to(comparison: Comparison, vertex: Vertex) -> list[Vertex]:
-    """From where a change began down to a vertex."""
-    way = [vertex]
-    while (before := comparison.predecessors.get(way[-1])) is not None:
-        way.append(before)
-    return way[::-1]
 
 
 def _step(texts: Texts, vertex: Vertex) -> PathStep:
@@ -374,10 +366,10 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> Reason:
     for (parent, column), type_ in now.types.items():
         if before.types.get((parent, column), type_) != type_:
             was = before.types[parent, column]
-            name = _name(comparison.head, parent)
+            name = comparison.name(parent)
             return Code.GIVEN_TYPE_CHANGED(name=name, column=column, was=was, now=type_)
     if (given := FixtureTypes(comparison).differ(now)) is not None:
-        return Code.GIVEN_TYPE_MAY_CHANGE(name=_name(comparison.head, given[0]), column=given[1])
+        return Code.GIVEN_TYPE_MAY_CHANGE(name=comparison.name(given[0]), column=given[1])
     return Code.NOT_ANALYSED_ON_BOTH(model=str(test.model))
 
 
@@ -396,21 +388,21 @@ def _stopped(
     head = comparison.head
     asked = lineage_tests(head, [node]) if node.resource_type in TESTS else []
     if asked and comparison.changed:
-        name = _name(head, asked[0].node)
+        name = comparison.name(asked[0].node)
         explanation.reason = Code.LINEAGE_AS_BEFORE(name=name, column=asked[0].column)
         return
     distance = reach(node.unique_id, head.parents)
     reworded = [u for u in distance if comparison.reworded.get(u)]
     if reworded and not any(u in comparison.changed for u in distance):
         rules = comparison.reworded[reworded[0]]
-        explanation.reason = Code.MEANS_THE_SAME(name=_name(head, reworded[0]), rules=[*rules])
+        explanation.reason = Code.MEANS_THE_SAME(name=comparison.name(reworded[0]), rules=[*rules])
         return
     if not comparison.changed:
         explanation.reason = Code.NOTHING_CHANGED()
         return
     changed = [unique_id for unique_id in distance if unique_id in comparison.changed]
     if not changed:
-        names = sorted({_name(head, unique_id) for unique_id, _ in _origins(comparison)})
+        names = sorted({comparison.name(unique_id) for unique_id, _ in _origins(comparison)})
         explanation.reason = Code.NOT_DOWNSTREAM(names=[*names])
         return
     analysis = comparison.head_analysis
@@ -422,10 +414,10 @@ def _stopped(
     if nearest is not None:
         equal = below[nearest]
         explanation.path = [_step(texts, nearest)]
-        reader = _spoken(head, equal) if equal is not None else "the test"
+        reader = comparison.spoken(equal) if equal is not None else "the test"
         if equal is not None:
             explanation.path.append(_step(texts, equal))
-        explanation.reason = Code.EQUAL_AGAIN(reader=reader, changed=_spoken(head, nearest))
+        explanation.reason = Code.EQUAL_AGAIN(reader=reader, changed=comparison.spoken(nearest))
         explanation.before, explanation.after = _values_before_and_after(comparison, texts, nearest)
         return
     nearest_changed = changed[0]
@@ -433,7 +425,7 @@ def _stopped(
     columns = [column for _, column in change.vertices()] or change.removed or change.added
     read = sorted({c for u, c in below if u == nearest_changed and c != ROWS})
     explanation.path = [_step(texts, (nearest_changed, column)) for column in columns[:1]]
-    name = _name(head, nearest_changed)
+    name = comparison.name(nearest_changed)
     what: list[str | Reason] = ["its rows" if column == ROWS else column for column in columns[:5]]
     if not columns:
         explanation.reason = Code.ONLY_REORDERED(name=name)
@@ -448,14 +440,3 @@ def _stopped(
 def _origins(comparison: Comparison) -> list[Vertex]:
     began = [vertex for vertex, before in comparison.predecessors.items() if before is None]
     return began or [(unique_id, ROWS) for unique_id in comparison.changed]
-
-
-def _name(head: Project, unique_id: str) -> str:
-    node = head.nodes.get(unique_id)
-    return node.display_name if node else unique_id
-
-
-def _spoken(head: Project, vertex: Vertex) -> str:
-    unique_id, column = vertex
-    name = _name(head, unique_id)
-    return f"the rows of {name}" if column == ROWS else f"{name}.{column}"

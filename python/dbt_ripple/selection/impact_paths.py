@@ -48,7 +48,7 @@ class ImpactPaths:
             elif vertex_read is None:
                 reasons[test] = (Code.OWN_QUERY_CHANGED(), [test])
             else:
-                way = self.way(vertex_read)
+                way = self.comparison.way_to(vertex_read)
                 reasons[test] = (self.began(way[0]), [*map(spelled, way), test])
         return reasons
 
@@ -84,19 +84,11 @@ class ImpactPaths:
             depth[vertex] = 0 if before is None else depth[before] + 1
         return depth
 
-    def way(self, vertex: Vertex) -> list[Vertex]:
-        """The vertices from where the change began down to this one."""
-        way = [vertex]
-        while (before := self.predecessors[way[-1]]) is not None:
-            way.append(before)
-        return way[::-1]
-
     def began(self, vertex: Vertex) -> Reason:
         """What happened at the vertex where a change began."""
         unique_id, column = vertex
         change = self.comparison.changed[unique_id]
-        node = self.comparison.head.nodes.get(unique_id)
-        name = node.display_name if node else unique_id
+        name = self.comparison.name(unique_id)
         if change.kind == "added":
             return Code.NODE_NEW(name=name)
         if column == ROWS:
