@@ -18,9 +18,8 @@ from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.artifacts.read_yaml import parse_yaml
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder, why
 from dbt_ripple.errors import RippleError
-from dbt_ripple.governance.incident import FromTables
+from dbt_ripple.governance.at_hand import FromTables, TableChange
 from dbt_ripple.governance.incident_document import LastSuccess, Violation
-from dbt_ripple.governance.suspects import TableChange
 
 _MOST: Final = "500"
 """Rows that are read of one question."""

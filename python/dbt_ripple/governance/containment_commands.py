@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from dbt_ripple.artifacts import Node, Project, asset_type
-from dbt_ripple.governance.diagnose import Diagnosis
-from dbt_ripple.governance.incident_document import Commands, Containment, Impacted
-from dbt_ripple.governance.suspects import Suspect
+from dbt_ripple.artifacts import Project, asset_type
+from dbt_ripple.governance.at_hand import AtHand
+from dbt_ripple.governance.incident_document import Commands, Containment, Impacted, Suspect
 from dbt_ripple.graph.traversal import reach, reach_all
 
 Words = Callable[[Sequence[str]], list[str]]
@@ -22,32 +21,19 @@ _WRITTEN: Final = frozenset({"asset", "dataset", "source"})
 
 
 def containment(
-    own: Project,
-    project: Project,
-    root: Node,
-    about: Sequence[str],
-    diagnosis: Diagnosis,
-    ranked: Sequence[Suspect],
-    impacted: Sequence[Impacted],
-    words: Words,
-    whose: Mapping[str, str],
+    known: AtHand, ranked: Sequence[Suspect], impacted: Sequence[Impacted], words: Words
 ) -> Containment:
     """What to leave out of the next run, what to build once the cause is fixed, and what shows that it is.
 
     Args:
-        own: the project that is asked about, of which commands are given.
-        project: all that is at hand.
-        root: what failed.
-        about: the nodes that it is about.
-        diagnosis: what it comes from.
+        known: of the failure.
         ranked: the likely causes.
         impacted: what is below.
         words: names nodes for dbt.
-        whose: the name of the project of each node that is of another one.
     """
-    is_test = root.resource_type in ("test", "unit_test")
+    own, project, root, is_test = known.own, known.project, known.root, known.is_test
     below = [i.unique_id for i in impacted]
-    wrong = [u for u in about if _is_built(own, u)]
+    wrong = [u for u in known.about if _is_built(own, u)]
     if is_test and root.attached_node in wrong:
         wrong = [str(root.attached_node)]
     built_below = [u for u in below if _is_built(own, u)]
@@ -57,8 +43,7 @@ def containment(
     if begin is not None and begin.unique_id not in pause:
         above = reach_all(pause, own.parents)
         between = [u for u in reach(begin.unique_id, own.children) if u in above]
-        steps = {step.unique_id for step in diagnosis.steps}
-        rebuild = [u for u in between if u in steps and _is_built(own, u) and u not in pause]
+        rebuild = [u for u in between if u in known.steps and _is_built(own, u) and u not in pause]
         rebuild = list(dict.fromkeys([begin.unique_id, *rebuild, *pause]))
     checks = [root.unique_id] if is_test and root.unique_id in own.nodes else []
     checks = checks or list(wrong[:1])
@@ -76,7 +61,9 @@ def containment(
         ),
         check=_commands("test --select", checks, checks, own, words),
         dags=dags,
-        elsewhere=[u for u in below if u in whose and project.nodes[u].resource_type in _BUILT],
+        elsewhere=[
+            u for u in below if u in known.project_of and project.nodes[u].resource_type in _BUILT
+        ],
     )
 
 

@@ -12,11 +12,9 @@ nothing on the way holds personal data.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
-
-import msgspec
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Final
 
 from dbt_ripple.artifacts import (
     Node,
@@ -28,10 +26,9 @@ from dbt_ripple.artifacts import (
 )
 from dbt_ripple.artifacts.assets_file import DATASETS
 from dbt_ripple.artifacts.project import as_utc
-from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.affected_assets import matters
+from dbt_ripple.governance.at_hand import FAILED, PASSED, AtHand, Window, moment
 from dbt_ripple.governance.containment_commands import Words, containment
-from dbt_ripple.governance.diagnose import Diagnosis
 from dbt_ripple.governance.incident_document import (
     Failure,
     Impacted,
@@ -39,158 +36,55 @@ from dbt_ripple.governance.incident_document import (
     IncidentSeverity,
     JobRun,
     LastSuccess,
-    ReportedBy,
     SourceState,
     State,
     Violation,
 )
-from dbt_ripple.governance.incident_messages import error_kind
 from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
 from dbt_ripple.governance.suspects import (
-    TableChange,
-    Window,
     broken_promises,
     is_on_the_way,
     suspects,
 )
-from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.pii import pii_columns
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.reasons import Code, Reason
 
-FAILED: Final = frozenset({"fail", "error", "runtime error"})
-PASSED: Final = frozenset({"pass", "success"})
 
-
-class Past(NamedTuple):
-    """One project as it was.
-
-    Attributes:
-        comparison: of it and now.
-        ids: gives the id that a step has in that project; None where it is of another one.
-        back: the inverse.
-        results: how its last command ended.
-    """
-
-    comparison: Comparison
-    ids: Callable[[str], str | None]
-    back: Callable[[str], str]
-    results: Sequence[RunResult]
-
-
-class FromTables(msgspec.Struct, kw_only=True):
-    """What the lineage tables tell (`dbt_runner.incident_tables`).
-
-    Attributes:
-        changes: of definitions upstream, each with when it came into use.
-        passed: when nodes and tests were last well, by unique_id.
-        opened_at: since when what was asked about fails; None where no incident of it is open.
-        last_status: how it ended then at last.
-        last_failed_at: when that was.
-        violations: of promises upstream.
-    """
-
-    changes: list[TableChange] = []
-    passed: dict[str, LastSuccess] = {}
-    opened_at: datetime | None = None
-    last_status: str | None = None
-    last_failed_at: datetime | None = None
-    violations: list[Violation] = []
-
-
-def incident(
-    project: Project,
-    analysis: Analysis,
-    root: Node,
-    diagnosis: Diagnosis,
-    words: Words,
-    *,
-    own: Project,
-    past: Sequence[Past] = (),
-    tables: FromTables | None = None,
-    since: timedelta = timedelta(hours=24),
-    messages: bool = False,
-    project_of: Mapping[str, str] | None = None,
-    commit_of: Callable[[Node], tuple[str, datetime] | None] | None = None,
-) -> Incident:
+def incident(known: AtHand, words: Words, *, messages: bool = False) -> Incident:
     """Put together what is known.
 
     Args:
-        project: all that is at hand, other projects and assets included.
-        analysis: of it.
-        root: what failed, or is wrong.
-        diagnosis: `diagnosis` of it, with the changes of `past`.
+        known: of the failure.
         words: names nodes for dbt.
-        own: the project that is asked about alone: its commands are given.
-        past: older artifacts.
-        tables: what the lineage tables say; None where they were not asked.
-        since: how long before the failure a change is recent.
         messages: whether dbt's messages are wanted.
-        project_of: the name of the project of each node that is of another one.
-        commit_of: the last commit of a node's file, where that is known.
     """
-    column, whose = diagnosis.column, project_of or {}
-    results = {result.unique_id: result for result in project.executed}
+    project, root, own, whose = known.project, known.root, known.own, known.project_of
+    column = known.diagnosis.column
     with_personal_data = {
-        c.unique_id for c in pii_columns(project, analysis) if c.origin != "declassified"
+        c.unique_id for c in pii_columns(project, known.analysis) if c.origin != "declassified"
     }
-    about = _about(project, analysis, root)
-    on_the_way = {step.unique_id for step in diagnosis.steps} | {root.unique_id, *about}
-    sensitive = sorted(on_the_way & with_personal_data)
-    passed = _passed(results, past, tables)
-    failed = _failed(
-        project=project,
-        root=root,
-        about=about,
-        column=column,
-        diagnosis=diagnosis,
-        results=results,
-        passed=passed,
-        tables=tables,
-    )
+    sensitive = sorted({*known.steps, root.unique_id, *known.about} & with_personal_data)
+    failed = _failed(known)
     withheld = None
     if messages and sensitive:
         names = [project.nodes[u].display_name for u in sensitive]
         withheld = Code.MESSAGES_WITHHELD(names=names)
     elif messages:
         for failure in failed:
-            result = results.get(failure.unique_id)
+            result = known.results.get(failure.unique_id)
             failure.dbt_message = result.message if result is not None else None
-    state: State = "unknown"
-    own_result = results.get(root.unique_id)
-    if any(f.status in FAILED or f.status in ("warn", "skipped") for f in failed):
-        state = "failing"
-    elif own_result is not None and root.resource_type in ("test", "unit_test"):
-        state = "passing" if own_result.status in PASSED else "unknown"
-    opened = tables.opened_at if tables is not None else None
-    times = [f.at for f in failed if f.at is not None]
-    opened = opened or min(times, default=None)
-    window = Window(
-        opened_at=opened,
-        last_passed=passed[root.unique_id].at if root.unique_id in passed else None,
-        since=since,
-    )
-    ranked = suspects(
-        project=project,
-        analysis=analysis,
-        root=root,
-        diagnosis=diagnosis,
-        past=[(one.comparison, one.ids, one.back) for one in past],
-        window=window,
-        results=results,
-        from_tables=tables.changes if tables is not None else (),
-        commit_of=commit_of,
-    )
-    impacted = _impacted(project, analysis, root, column, about, whose)
-    exposures = [i.unique_id for i in impacted if i.unique_id.startswith("exposure.")]
-    owned = root if root.resource_type not in ("test", "unit_test") else None
-    owned = owned or next((project.nodes[u] for u in about if u in project.nodes), root)
+    state = _state(known, failed)
+    window = _window(known, failed)
+    ranked = suspects(known, window)
+    impacted = _impacted(known)
+    owned = root if not known.is_test else None
+    owned = owned or next((project.nodes[u] for u in known.about if u in project.nodes), root)
+    of_other = f"{whose[root.unique_id]}." if root.unique_id in whose else ""
     return Incident(
         root=root.unique_id,
-        name=f"{whose[root.unique_id]}.{root.display_name}"
-        if root.unique_id in whose
-        else root.display_name,
+        name=f"{of_other}{root.display_name}",
         column=column,
         project=own.name,
         target=_target(own),
@@ -198,33 +92,45 @@ def incident(
         state=state,
         severity=_severity(failed, impacted, state),
         dedup_key=dedup_key(own, root, column),
-        opened_at=opened,
+        opened_at=window.opened_at,
         failed=failed,
-        last_successful_run=passed.get(owned.unique_id),
-        sources=_sources(project, diagnosis),
-        jobs=_jobs(project, diagnosis),
+        last_successful_run=known.passed.get(owned.unique_id),
+        sources=_sources(known),
+        jobs=_jobs(known),
         suspects=ranked,
-        contract_violations=_violations(project, diagnosis, past, tables),
+        contract_violations=_violations(known),
         impacted=impacted,
-        exposures=exposures,
-        containment=containment(
-            own=own,
-            project=project,
-            root=root,
-            about=about,
-            diagnosis=diagnosis,
-            ranked=ranked,
-            impacted=impacted,
-            words=words,
-            whose=whose,
-        ),
+        exposures=[i.unique_id for i in impacted if i.unique_id.startswith("exposure.")],
+        containment=containment(known, ranked, impacted, words),
         compared_with=[
-            at for one in past if (at := one.comparison.base.metadata.generated_at) is not None
+            at
+            for one in known.past
+            if (at := one.comparison.base.metadata.generated_at) is not None
         ],
-        since_hours=since / timedelta(hours=1),
-        not_at_hand=_not_at_hand(project, analysis, diagnosis, past, tables, window),
+        since_hours=known.since / timedelta(hours=1),
+        not_at_hand=_not_at_hand(known, window),
         messages_withheld=withheld,
         sensitive=sensitive,
+    )
+
+
+def _state(known: AtHand, failed: Sequence[Failure]) -> State:
+    """Whether it fails, as far as the last command tells."""
+    if any(f.status in FAILED or f.status in ("warn", "skipped") for f in failed):
+        return "failing"
+    own = known.results.get(known.root.unique_id)
+    return "passing" if known.is_test and own is not None and own.status in PASSED else "unknown"
+
+
+def _window(known: AtHand, failed: Sequence[Failure]) -> Window:
+    """When it can have happened."""
+    opened = known.tables.opened_at if known.tables is not None else None
+    times = [f.at for f in failed if f.at is not None]
+    passed = known.passed.get(known.root.unique_id)
+    return Window(
+        opened_at=opened or min(times, default=None),
+        last_passed=passed.at if passed is not None else None,
+        since=known.since,
     )
 
 
@@ -248,64 +154,16 @@ def _target(project: Project) -> str | None:
 # --- what failed -----------------------------------------------------------------------------------
 
 
-def _about(project: Project, analysis: Analysis, root: Node) -> list[str]:
-    """The nodes that a question is about: of a test, what it is on first."""
-    if root.resource_type not in ("test", "unit_test"):
-        return [root.unique_id]
-    read = [v[0] for v in columns_to_start_from(analysis, root, None, rows=True)]
-    first = [root.attached_node] if root.attached_node in project.nodes else []
-    return list(dict.fromkeys([*(u for u in first if u), *read, *root.depends_on.nodes]))
-
-
-def _passed(
-    results: Mapping[str, RunResult], past: Sequence[Past], tables: FromTables | None
-) -> dict[str, LastSuccess]:
-    """When each node last succeeded, by the newest result that is available."""
-    successes: dict[str, list[LastSuccess]] = {}
-
-    def add(unique_id: str, result: RunResult, reported_by: ReportedBy) -> None:
-        if result.status in PASSED:
-            successes.setdefault(unique_id, []).append(
-                LastSuccess(
-                    at=result.completed_at,
-                    invocation_id=result.invocation_id or None,
-                    reported_by=reported_by,
-                )
-            )
-
-    for unique_id, result in results.items():
-        add(unique_id, result, "run_results")
-    for one in past:
-        for result in one.results:
-            add(one.back(result.unique_id), result, "state")
-    for unique_id, success in (tables.passed if tables is not None else {}).items():
-        successes.setdefault(unique_id, []).append(success)
-    return {u: max(all_, key=lambda s: _order(s.at)) for u, all_ in successes.items()}
-
-
-def _order(at: datetime | None) -> datetime:
-    return as_utc(at) if at is not None else datetime.min.replace(tzinfo=UTC)
-
-
-def _failed(
-    project: Project,
-    root: Node,
-    about: Sequence[str],
-    column: str | None,
-    diagnosis: Diagnosis,
-    results: Mapping[str, RunResult],
-    passed: Mapping[str, LastSuccess],
-    tables: FromTables | None,
-) -> list[Failure]:
+def _failed(known: AtHand) -> list[Failure]:
     """The node in question and the tests on it, as far as they did not succeed."""
-    is_test = root.resource_type in ("test", "unit_test")
+    root, tables, is_test = known.root, known.tables, known.is_test
     wanted = [root.unique_id]
     if not is_test:
-        first = next((s for s in diagnosis.steps if s.unique_id == root.unique_id), None)
+        first = known.steps.get(root.unique_id)
         wanted += [guard.unique_id for guard in (first.tests if first is not None else ())]
     failed = []
     for unique_id in wanted:
-        result = results.get(unique_id)
+        result = known.results.get(unique_id)
         status = result.status if result is not None else None
         if unique_id == root.unique_id and status is None and tables is not None:
             status = tables.last_status
@@ -313,7 +171,7 @@ def _failed(
         # A test that was asked about is always told of; the rest only where it did not end well.
         if well and not (is_test and unique_id == root.unique_id):
             continue
-        node = project.nodes[unique_id]
+        node = known.project.nodes[unique_id]
         asked = tables if unique_id == root.unique_id else None
         at = result.completed_at if result is not None else None
         if asked is not None and result is None:
@@ -332,8 +190,8 @@ def _failed(
                 if result is not None and status in ("error", "runtime error")
                 else None,
                 dbt_message=None,
-                last_passed=passed.get(unique_id),
-                tested=node.attached_node or (about[0] if is_test and about else None),
+                last_passed=known.passed.get(unique_id),
+                tested=node.attached_node or (known.about[0] if is_test and known.about else None),
             )
         )
     return failed
@@ -360,7 +218,7 @@ _CONSUMERS: Final = frozenset(
 # --- upstream --------------------------------------------------------------------------------------
 
 
-def _sources(project: Project, diagnosis: Diagnosis) -> list[SourceState]:
+def _sources(known: AtHand) -> list[SourceState]:
     return [
         SourceState(
             unique_id=step.unique_id,
@@ -370,20 +228,20 @@ def _sources(project: Project, diagnosis: Diagnosis) -> list[SourceState]:
             owner_email=step.owner_email,
             owner_channel=step.owner_channel,
         )
-        for step in diagnosis.steps
-        if (node := project.nodes.get(step.unique_id)) is not None
+        for step in known.diagnosis.steps
+        if (node := known.project.nodes.get(step.unique_id)) is not None
         and node.resource_type == "source"
     ]
 
 
-def _jobs(project: Project, diagnosis: Diagnosis) -> list[JobRun]:
+def _jobs(known: AtHand) -> list[JobRun]:
     """What runs outside of dbt; collected events tell of its runs."""
     runs: dict[str, list[RunResult]] = {}
-    for result in project.executed:
+    for result in known.project.executed:
         if result.unique_id.startswith("asset."):
             runs.setdefault(result.unique_id, []).append(result)
     jobs = []
-    for step in diagnosis.steps:
+    for step in known.diagnosis.steps:
         if step.unique_id not in runs and step.asset_type not in _JOBS:
             continue
         own = runs.get(step.unique_id, [])
@@ -415,13 +273,11 @@ def _jobs(project: Project, diagnosis: Diagnosis) -> list[JobRun]:
 _JOBS: Final = frozenset({"dag", "spark_job", "stream", "job"})
 
 
-def _violations(
-    project: Project, diagnosis: Diagnosis, past: Sequence[Past], tables: FromTables | None
-) -> list[Violation]:
+def _violations(known: AtHand) -> list[Violation]:
     violations = []
-    for one in past:
+    for one in known.past:
         broken = broken_promises(one.comparison)
-        for step in diagnosis.steps:
+        for step in known.diagnosis.steps:
             for breach in broken.get(one.ids(step.unique_id) or "", ()):
                 if not is_on_the_way(breach, step):
                     continue
@@ -436,9 +292,8 @@ def _violations(
                         owner=step.owner,
                     )
                 )
-    steps = {step.unique_id: step for step in diagnosis.steps}
-    for violation in tables.violations if tables is not None else ():
-        if violation.unique_id in steps:
+    for violation in known.tables.violations if known.tables is not None else ():
+        if violation.unique_id in known.steps:
             violations.append(violation)
     return violations
 
@@ -446,15 +301,9 @@ def _violations(
 # --- downstream ------------------------------------------------------------------------------------
 
 
-def _impacted(
-    project: Project,
-    analysis: Analysis,
-    root: Node,
-    column: str | None,
-    about: Sequence[str],
-    whose: Mapping[str, str],
-) -> list[Impacted]:
-    starts = columns_to_start_from(analysis, root, column, rows=False)
+def _impacted(known: AtHand) -> list[Impacted]:
+    project, analysis = known.project, known.analysis
+    starts = columns_to_start_from(analysis, known.root, known.diagnosis.column, rows=False)
     reached = ColumnReach(project, analysis).below(starts)
     near = reach_all(list(dict.fromkeys(v[0] for v in starts)), project.children)
     reached_columns = {*starts, *(v for vertices in reached.by_node().values() for v in vertices)}
@@ -469,7 +318,7 @@ def _impacted(
             continue
         first = all(vertex in starts for vertex in vertices)
         # What is wrong itself is no consequence, and a source below is another project's name for a relation.
-        if (unique_id in about and first) or node.resource_type == "source":
+        if (unique_id in known.about and first) or node.resource_type == "source":
             continue
         columns = {v[1] for v in vertices}
         if node.resource_type == "asset" and node.type not in DATASETS:
@@ -485,7 +334,7 @@ def _impacted(
                 criticality=criticality(node),
                 matters=matters(node),
                 **ownership(node, project),
-                project=whose.get(unique_id),
+                project=known.project_of.get(unique_id),
             )
         )
     # As the package's who_to_page.
@@ -504,38 +353,69 @@ def _impacted(
 # --- what is missing -------------------------------------------------------------------------------
 
 
-def _not_at_hand(
-    project: Project,
-    analysis: Analysis,
-    diagnosis: Diagnosis,
-    past: Sequence[Past],
-    tables: FromTables | None,
-    window: Window,
-) -> list[Reason]:
+def _not_at_hand(known: AtHand, window: Window) -> list[Reason]:
     missing = []
-    if not past and tables is None:
+    if not known.past and known.tables is None:
         missing.append(Code.NO_OLDER_ARTIFACTS())
-    if tables is None:
+    if known.tables is None:
         missing.append(Code.NO_LINEAGE_TABLES())
-    if not project.executed:
+    if not known.project.executed:
         missing.append(Code.NO_LAST_RESULTS())
-    sources = [u for s in diagnosis.steps if (u := s.unique_id).startswith("source.")]
-    if sources and not project.freshness:
+    sources = [u for s in known.diagnosis.steps if (u := s.unique_id).startswith("source.")]
+    if sources and not known.project.freshness:
         missing.append(Code.NO_FRESHNESS())
-    for one in past:
+    for one in known.past:
         at = one.comparison.base.metadata.generated_at
         if at is not None and window.opened_at is not None and as_utc(at) > window.opened_at:
             missing.append(Code.STATE_IS_NEWER(at=moment(at)))
     unseen = [
         step.full_name
-        for step in diagnosis.steps
-        if (analysed := analysis.nodes.get(step.unique_id)) is not None and analysed.is_unanalysed
+        for step in known.diagnosis.steps
+        if (analysed := known.analysis.nodes.get(step.unique_id)) is not None
+        and analysed.is_unanalysed
     ]
     if unseen:
         missing.append(Code.NOT_FOLLOWED_ON_THE_WAY(names=unseen))
     return missing
 
 
-def moment(at: datetime) -> str:
-    """A time as people read it."""
-    return as_utc(at).strftime("%Y-%m-%d %H:%M:%S UTC")
+# --- messages --------------------------------------------------------------------------------------
+
+KINDS: Final = (
+    # dbt's own
+    "enforced contract",
+    "Compilation Error",
+    "Dependency Error",
+    "Parsing Error",
+    # of engines, in their words
+    "Conversion Error",
+    "Constraint Error",
+    "Binder Error",
+    "Catalog Error",
+    "Parser Error",
+    "Out of Range Error",
+    "Out of Memory Error",
+    "UNRESOLVED_COLUMN",
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "CAST_INVALID_INPUT",
+    "DIVIDE_BY_ZERO",
+    "permission denied",
+    "timeout",
+    # dbt's words around what an engine says
+    "Runtime Error",
+    "Database Error",
+)
+"""All that is ever told of a message: a longer phrase of this list, and nothing beside it."""
+
+
+def error_kind(message: str | None) -> str | None:
+    r"""The first of `KINDS` that stands in a message; None where none does.
+
+    Example:
+        >>> error_kind("Runtime Error in model m\n  Conversion Error: Could not convert 'x@y.z'")
+        'Conversion Error'
+        >>> error_kind("ada@x.example") is None
+        True
+    """
+    text = (message or "").casefold()
+    return next((kind for kind in KINDS if kind.casefold() in text), None)

@@ -7,13 +7,16 @@ from typing import Literal
 
 import msgspec
 
-from dbt_ripple.governance.diagnose import Freshness
-from dbt_ripple.governance.suspects import Suspect
+from dbt_ripple.governance.diagnose import Freshness, StepChange
 from dbt_ripple.reasons import Reason
 
 State = Literal["failing", "passing", "unknown"]
 IncidentSeverity = Literal["critical", "error", "warning", "info"]
 ReportedBy = Literal["run_results", "state", "tables", "events"]
+
+
+SuspectKind = Literal["test", "definition", "failure", "freshness"]
+Reporter = Literal["state", "run_results", "sources", "tables"]
 
 
 class LastSuccess(msgspec.Struct, kw_only=True):
@@ -94,6 +97,44 @@ class JobRun(msgspec.Struct, kw_only=True):
     owner: str | None
     owner_email: str | None
     owner_channel: str | None
+
+
+class Suspect(msgspec.Struct, kw_only=True):
+    """One node that may be the cause.
+
+    Attributes:
+        kind: whether the test itself changed, a definition did, or data is in trouble: something failed
+            above, or a source is not fresh.
+        depth: how many steps above what was asked about.
+        may_read: whether it is not known to be on the way, only possible.
+        changes: what was changed there.
+        promises_broken: what it had promised and does not keep.
+        changed_at: since when the change is in use; null where only the lineage tables would know.
+        git_sha: the commit it came with; of the file's last commit where the tables do not say.
+        committed_at: when the file was last committed.
+        recent: whether it changed within ``since`` before the failure; true where that is not known.
+        ruled_out: why it cannot be the cause; null where it can.
+        reported_by: which of them tell of it: the older artifacts, the last results, the lineage tables.
+    """
+
+    unique_id: str
+    name: str
+    asset_type: str
+    kind: SuspectKind
+    depth: int
+    may_read: bool
+    reason: Reason
+    changes: list[StepChange]
+    promises_broken: list[Reason]
+    changed_at: datetime | None
+    git_sha: str | None
+    committed_at: datetime | None
+    recent: bool
+    ruled_out: Reason | None
+    owner: str | None
+    owner_email: str | None
+    owner_channel: str | None
+    reported_by: list[Reporter]
 
 
 class Violation(msgspec.Struct, kw_only=True):

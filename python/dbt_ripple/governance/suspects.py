@@ -19,161 +19,44 @@ below only hands it on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Final, Literal, NamedTuple
-
-import msgspec
+from collections.abc import Sequence
+from typing import Final
 
 from dbt_ripple.artifacts import (
     Node,
     Project,
-    RunResult,
     asset_type,
     ownership,
 )
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes import Comparison
+from dbt_ripple.governance.at_hand import FAILED, AtHand, TableChange, Window, moment
 from dbt_ripple.governance.contracts import Breach, contract_breaches
 from dbt_ripple.governance.diagnose import Diagnosis, Step, StepChange
+from dbt_ripple.governance.incident_document import Reporter, Suspect, SuspectKind
 from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
-from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason
 
-SuspectKind = Literal["test", "definition", "failure", "freshness"]
-
-FAILED: Final = frozenset({"fail", "error", "runtime error"})
 _STALE: Final = frozenset({"warn", "error", "runtime error"})
 _WORST: Final = ("removed", "renamed", "redefined", "added")
 
 
-class Suspect(msgspec.Struct, kw_only=True):
-    """One node that may be the cause.
-
-    Attributes:
-        kind: whether the test itself changed, a definition did, or data is in trouble: something failed
-            above, or a source is not fresh.
-        depth: how many steps above what was asked about.
-        may_read: whether it is not known to be on the way, only possible.
-        changes: what was changed there.
-        promises_broken: what it had promised and does not keep.
-        changed_at: since when the change is in use; null where only the lineage tables would know.
-        git_sha: the commit it came with; of the file's last commit where the tables do not say.
-        committed_at: when the file was last committed.
-        recent: whether it changed within ``since`` before the failure; true where that is not known.
-        ruled_out: why it cannot be the cause; null where it can.
-        reported_by: which of them tell of it: the older artifacts, the last results, the lineage tables.
-    """
-
-    unique_id: str
-    name: str
-    asset_type: str
-    kind: SuspectKind
-    depth: int
-    may_read: bool
-    reason: Reason
-    changes: list[StepChange]
-    promises_broken: list[Reason]
-    changed_at: datetime | None
-    git_sha: str | None
-    committed_at: datetime | None
-    recent: bool
-    ruled_out: Reason | None
-    owner: str | None
-    owner_email: str | None
-    owner_channel: str | None
-    reported_by: list[Literal["state", "run_results", "sources", "tables"]]
-
-
-class TableChange(msgspec.Struct, kw_only=True):
-    """A change of a definition upstream, as the package's `changed_upstream` has it."""
-
-    unique_id: str
-    depth: int
-    column: str | None
-    change: str
-    before: str | None
-    after: str | None
-    changed_at: datetime | None
-    git_sha: str | None
-
-
-class Window(NamedTuple):
-    """When it can have happened.
-
-    Attributes:
-        opened_at: since when it fails.
-        last_passed: when it last passed.
-        since: how long before the failure a change is recent.
-    """
-
-    opened_at: datetime | None
-    last_passed: datetime | None
-    since: timedelta
-
-    def ruled_out(self, at: datetime | None) -> Reason | None:
-        """Why a change that came into use at that time is not the cause."""
-        if at is None:
-            return None
-        if self.last_passed is not None and as_utc(at) <= as_utc(self.last_passed):
-            return Code.IN_USE_WHEN_IT_PASSED(at=_moment(at), passed=_moment(self.last_passed))
-        if self.opened_at is not None and as_utc(at) > as_utc(self.opened_at):
-            return Code.IN_USE_AFTER_FAILURE(at=_moment(at), failed=_moment(self.opened_at))
-        return None
-
-    def is_recent(self, at: datetime | None) -> bool:
-        """Whether that is within `since` before the failure; of what has no date it may be."""
-        if at is None or self.opened_at is None:
-            return True
-        return as_utc(at) >= as_utc(self.opened_at) - self.since
-
-
-Compared = tuple[Comparison, Callable[[str], str | None], Callable[[str], str]]
-"""A project as it was: the comparison, the id that a step has there, and the inverse of that."""
-
-
-def suspects(
-    project: Project,
-    analysis: Analysis,
-    root: Node,
-    diagnosis: Diagnosis,
-    past: Sequence[Compared],
-    window: Window,
-    results: Mapping[str, RunResult],
-    from_tables: Sequence[TableChange] = (),
-    *,
-    commit_of: Callable[[Node], tuple[str, datetime] | None] | None = None,
-) -> list[Suspect]:
+def suspects(known: AtHand, window: Window) -> list[Suspect]:
     """All that may be the cause, in the order that the module's docstring gives.
 
     Args:
-        project: all that is at hand.
-        analysis: of it.
-        root: what failed.
-        diagnosis: `diagnosis` of it, with the changes of `past`.
-        past: older artifacts.
+        known: of the failure.
         window: when it can have happened.
-        results: of the last command, by unique_id.
-        from_tables: the changes that the lineage tables tell of.
-        commit_of: the last commit of a node's file, where that is known.
     """
-    steps = {step.unique_id: step for step in diagnosis.steps}
-    own = results.get(root.unique_id)
+    own = known.results.get(known.root.unique_id)
     was_skipped = own is not None and own.status == "skipped"
     suspected = [
-        *_definitions(
-            project=project,
-            diagnosis=diagnosis,
-            past=past,
-            from_tables=from_tables,
-            window=window,
-            commit_of=commit_of,
-        ),
-        *_removed(project, root, diagnosis, past),
-        *_test_itself(project, root, past, steps),
-        *_failures(project, diagnosis, root, results, was_skipped),
-        *_stale(diagnosis),
+        *_definitions(known, window),
+        *_removed(known),
+        *_test_itself(known),
+        *_failures(known, was_skipped),
+        *_stale(known.diagnosis),
     ]
     return sorted(suspected, key=lambda suspect: _place(suspect, was_skipped))
 
@@ -204,21 +87,14 @@ _UNDATED: Final = float("-inf")
 # --- definitions -----------------------------------------------------------------------------------
 
 
-def _definitions(
-    project: Project,
-    diagnosis: Diagnosis,
-    past: Sequence[Compared],
-    from_tables: Sequence[TableChange],
-    window: Window,
-    commit_of: Callable[[Node], tuple[str, datetime] | None] | None,
-) -> list[Suspect]:
+def _definitions(known: AtHand, window: Window) -> list[Suspect]:
     table_changes: dict[str, list[TableChange]] = {}
-    for change in from_tables:
+    for change in known.tables.changes if known.tables is not None else ():
         table_changes.setdefault(change.unique_id, []).append(change)
     promised: dict[str, list[Reason]] = {}
-    for comparison, ids, _ in past:
+    for comparison, ids, *_ in known.past:
         broken = broken_promises(comparison)
-        for step in diagnosis.steps:
+        for step in known.diagnosis.steps:
             for breach in broken.get(ids(step.unique_id) or "", ()):
                 # Of what only moved along, the cause is above.
                 along = breach.rule == "column_redefined" and not _began(step, breach.column)
@@ -229,7 +105,7 @@ def _definitions(
                     reason = Code.OF_COLUMN(column=breach.column, because=reason)
                 promised.setdefault(step.unique_id, []).append(reason)
     causes = []
-    for step in diagnosis.steps:
+    for step in known.diagnosis.steps:
         changes = [change for change in step.changes if change.began_here]
         rows = table_changes.get(step.unique_id, [])
         promises = promised.get(step.unique_id, [])
@@ -249,10 +125,10 @@ def _definitions(
                     )
                 )
         at = max((row.changed_at for row in rows if row.changed_at is not None), default=None)
-        node = project.nodes.get(step.unique_id)
-        commit = commit_of(node) if commit_of is not None and node is not None else None
+        node = known.project.nodes.get(step.unique_id)
+        commit = known.commit_of(node) if known.commit_of and node is not None else None
         sha = next((row.git_sha for row in rows if row.git_sha), None)
-        by: list[Literal["state", "run_results", "sources", "tables"]] = []
+        by: list[Reporter] = []
         by += ["state"] if any(c.began_here for c in step.changes) or promises else []
         by += ["tables"] if rows else []
         suspect = _suspect(step, "definition", _why(changes, promises), by)
@@ -298,16 +174,14 @@ def broken_promises(comparison: Comparison) -> dict[str, list[Breach]]:
     return broken
 
 
-def _removed(
-    project: Project, root: Node, diagnosis: Diagnosis, past: Sequence[Compared]
-) -> list[Suspect]:
+def _removed(known: AtHand) -> list[Suspect]:
     """Relations that are gone, and that it came from before."""
     causes = []
-    for comparison, ids, back in past:
+    for comparison, ids, back, _ in known.past:
         if not comparison.removed:
             continue
         base = comparison.base
-        unique_id = ids(root.unique_id)
+        unique_id = ids(known.root.unique_id)
         then = base.nodes.get(unique_id or "")
         if then is None:
             continue
@@ -333,13 +207,12 @@ def _depths(project: Project, node: Node) -> dict[str, int]:
     return reach(node.unique_id, project.parents)
 
 
-def _test_itself(
-    project: Project, root: Node, past: Sequence[Compared], steps: Mapping[str, Step]
-) -> list[Suspect]:
+def _test_itself(known: AtHand) -> list[Suspect]:
     """The test itself, if it changed."""
-    if root.resource_type not in ("test", "unit_test"):
+    if not known.is_test:
         return []
-    for comparison, ids, _ in past:
+    root = known.root
+    for comparison, ids, *_ in known.past:
         unique_id = ids(root.unique_id)
         if unique_id is None:
             continue
@@ -356,7 +229,7 @@ def _test_itself(
                 and (was.given, was.expect) != (is_.given, is_.expect)
             ) or was is None
         if is_edited:
-            step = steps.get(root.unique_id)
+            step = known.steps.get(root.unique_id)
             if step is not None:
                 return [_suspect(step, "test", Code.SUSPECT_TEST(), ["state"])]
     return []
@@ -365,20 +238,16 @@ def _test_itself(
 # --- data ------------------------------------------------------------------------------------------
 
 
-def _failures(
-    project: Project,
-    diagnosis: Diagnosis,
-    root: Node,
-    results: Mapping[str, RunResult],
-    was_skipped: bool,
-) -> list[Suspect]:
+def _failures(known: AtHand, was_skipped: bool) -> list[Suspect]:
     """What failed above: a node, or a test of what it comes from.
 
     What was skipped was so for any node above that failed, or that a test failed on, whatever columns are
     read of it.
     """
-    steps = {step.unique_id: step for step in diagnosis.steps}
-    guards = {step.unique_id: [test.unique_id for test in step.tests] for step in diagnosis.steps}
+    project, root, results, steps = known.project, known.root, known.results, {**known.steps}
+    guards = {
+        step.unique_id: [test.unique_id for test in step.tests] for step in known.diagnosis.steps
+    }
     if was_skipped:
         tests = {node.unique_id for node in project.of_type("test", "unit_test")}
         for unique_id, depth in _depths(project, root).items():
@@ -431,7 +300,7 @@ def _stale(diagnosis: Diagnosis) -> list[Suspect]:
     for step in diagnosis.steps:
         fresh = step.freshness
         if fresh is not None and fresh.status in _STALE:
-            newest = _moment(fresh.max_loaded_at) if fresh.max_loaded_at else "unknown"
+            newest = moment(fresh.max_loaded_at) if fresh.max_loaded_at else "unknown"
             reason = Code.SUSPECT_STALE(status=fresh.status, newest=newest)
             causes.append(_suspect(step, "freshness", reason, ["sources"]))
     return causes
@@ -441,7 +310,7 @@ def _suspect(
     step: Step,
     kind: SuspectKind,
     reason: Reason,
-    reported_by: list[Literal["state", "run_results", "sources", "tables"]],
+    reported_by: list[Reporter],
 ) -> Suspect:
     return Suspect(
         unique_id=step.unique_id,
@@ -463,7 +332,3 @@ def _suspect(
         owner_channel=step.owner_channel,
         reported_by=reported_by,
     )
-
-
-def _moment(at: datetime) -> str:
-    return as_utc(at).strftime("%Y-%m-%d %H:%M:%S UTC")

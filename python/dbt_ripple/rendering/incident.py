@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         JobRun,
         LastSuccess,
         SourceState,
+        Suspect,
     )
-    from dbt_ripple.governance.suspects import Suspect
 
 SHOWN: Final = 10
 """Suspects, and assets below, that text lists; JSON has them all."""

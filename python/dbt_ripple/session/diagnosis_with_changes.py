@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.artifacts.assets_file import DeclaredAsset
     from dbt_ripple.changes import Comparison
+    from dbt_ripple.governance.at_hand import Past
     from dbt_ripple.governance.diagnose import Diagnosis
-    from dbt_ripple.governance.incident import Past
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.joined_projects import JoinedProjects
     from dbt_ripple.graph.lineage import Analysis
@@ -60,8 +60,8 @@ def diagnose_with_changes(
         RippleError: there is no such node or column, or artifacts are missing or of another project.
     """
     from dbt_ripple.changes import compare
+    from dbt_ripple.governance.at_hand import Past
     from dbt_ripple.governance.diagnose import diagnosis
-    from dbt_ripple.governance.incident import Past
     from dbt_ripple.graph.traversal import column_graph
     from dbt_ripple.rendering.trace import column_of, expressions_of
     from dbt_ripple.session.base_and_head import state_folder

@@ -30,23 +30,19 @@ def incident_of(
         tables: what the lineage tables say, where they were asked.
         messages: whether dbt's error messages are in it.
     """
+    from dbt_ripple.governance.at_hand import AtHand
     from dbt_ripple.governance.incident import incident
     from dbt_ripple.rendering.selection import dbt_words
 
-    return incident(
-        asked.project,
-        asked.analysis,
-        asked.root,
-        asked.diagnosis,
-        lambda unique_ids: dbt_words(unique_ids, asked.own),
-        own=asked.own,
+    known = AtHand(
+        *(asked.project, asked.analysis, asked.root, asked.diagnosis, asked.own),
         past=asked.past,
         tables=tables,
         since=since,
-        messages=messages,
-        project_of=asked.whose,
+        project_of=asked.whose or {},
         commit_of=_commit_of(asked.own, project_dir),
     )
+    return incident(known, lambda u: dbt_words(u, asked.own), messages=messages)
 
 
 def body_of(

@@ -267,7 +267,7 @@ def test_incident_asks_the_tables_of_this_project_or_of_another(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dbt_ripple.dbt_runner import incident_tables
-    from dbt_ripple.governance.incident import FromTables
+    from dbt_ripple.governance.at_hand import FromTables
 
     asked: list[Path] = []
 

@@ -19,10 +19,10 @@ from hostile import PARTS
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import Column, RunResult, SourceFreshness, Timing
 from dbt_ripple.changes import compare
+from dbt_ripple.governance.at_hand import AtHand, FromTables, Past, TableChange
 from dbt_ripple.governance.diagnose import diagnosis
-from dbt_ripple.governance.incident import FromTables, Past, incident
+from dbt_ripple.governance.incident import incident
 from dbt_ripple.governance.incident_document import Incident, LastSuccess
-from dbt_ripple.governance.suspects import TableChange
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.git_history import last_commit
 from dbt_ripple.pages.incident import incident_page
@@ -108,16 +108,9 @@ def of(
         before = expressions_of(comparison.base)
         found.add_changes(comparison, now, before, own=(then.own, analysis.own))
         past.append(Past(comparison, lambda u: u, lambda u: u, base.executed))
-    return incident(
-        made,
-        analysis,
-        made.nodes[root],
-        found,
-        lambda unique_ids: dbt_words(unique_ids, made),
-        own=made,
-        past=past,
-        **more,
-    )
+    messages = more.pop("messages", False)
+    known = AtHand(made, analysis, made.nodes[root], found, own=made, past=past, **more)
+    return incident(known, lambda unique_ids: dbt_words(unique_ids, made), messages=messages)
 
 
 def causes(found: Incident) -> list[tuple[str, str]]:
