@@ -99,6 +99,29 @@ def compare(
         base, head, base_analysis, head_analysis, seeds, given=given, contexts=contexts, cache=cache
     )
     comparison.notes += [*conditions, *seeds.notes]
+    _note_what_is_assumed(comparison, same_macros)
+    _believe_base(comparison)
+    comparison.changed = _changed(
+        comparison.base_analysis, comparison.head_analysis, head, seeds, projects
+    )
+    _take_agreed_text(comparison, projects)
+    comparison.removed = [
+        unique_id
+        for unique_id, node in comparison.base.nodes.items()
+        if unique_id in comparison.base_analysis.nodes
+        and node.resource_type != "source"
+        and unique_id not in head.nodes
+    ]
+    if _prove(comparison, cache):
+        _semantic_layer_again(comparison, cache)
+    if projects is not None and (seen := readers_of_order(comparison)):
+        _compare_in_other_order(comparison, seen, cache, projects)
+    return comparison
+
+
+def _note_what_is_assumed(comparison: Comparison, same_macros: list[str]) -> None:
+    """Note what assets, macros and hooks do that the analyses do not show."""
+    base, head = comparison.base, comparison.head
     if head.written_otherwise:
         names = [
             head.nodes[u].display_name if u in head.nodes else u.partition(".")[2]
@@ -113,38 +136,29 @@ def compare(
     comparison.notes += [Code.EVERY_TEST_SELECTED(because=hook) for hook in comparison.everything]
     if not comparison.everything:
         comparison.notes += followed_hooks(base, head, before_hooks, comparison.hooks)
-    _believe_base(comparison)
-    base_analysis, head_analysis = comparison.base_analysis, comparison.head_analysis
-    comparison.changed = _changed(base_analysis, head_analysis, head, seeds, projects)
-    agreed = agree(base, head, _suspects(comparison))
-    if agreed:
-        base = comparison.base = base.with_compiled(agreed.base)
-        head = comparison.head = head.with_compiled(agreed.head)
-        if agreed.base:
-            comparison.base_analysis = analyse(
-                base, cache=cache, seeds=seeds.base, context=comparison.base_context
-            )
-        if agreed.head:
-            comparison.head_analysis = analyse(
-                head, cache=cache, seeds=seeds.head, context=comparison.head_context
-            )
-        _believe_base(comparison)
-        comparison.changed = _changed(
-            comparison.base_analysis, comparison.head_analysis, head, seeds, projects
+
+
+def _take_agreed_text(comparison: Comparison, projects: tuple[Project, Project] | None) -> None:
+    """Compare once more where one side's SQL may be taken for what provably compiles to the same."""
+    agreed = agree(comparison.base, comparison.head, _suspects(comparison))
+    if not agreed:
+        return
+    seeds, cache = comparison.seeds, comparison.cache
+    base = comparison.base = comparison.base.with_compiled(agreed.base)
+    head = comparison.head = comparison.head.with_compiled(agreed.head)
+    if agreed.base:
+        comparison.base_analysis = analyse(
+            base, cache=cache, seeds=seeds.base, context=comparison.base_context
         )
-        comparison.notes += _notes_on(agreed, head)
-    comparison.removed = [
-        unique_id
-        for unique_id, node in base.nodes.items()
-        if unique_id in base_analysis.nodes
-        and node.resource_type != "source"
-        and unique_id not in head.nodes
-    ]
-    if _prove(comparison, cache):
-        _semantic_layer_again(comparison, cache)
-    if projects is not None and (seen := readers_of_order(comparison)):
-        _compare_in_other_order(comparison, seen, cache, projects)
-    return comparison
+    if agreed.head:
+        comparison.head_analysis = analyse(
+            head, cache=cache, seeds=seeds.head, context=comparison.head_context
+        )
+    _believe_base(comparison)
+    comparison.changed = _changed(
+        comparison.base_analysis, comparison.head_analysis, head, seeds, projects
+    )
+    comparison.notes += _notes_on(agreed, head)
 
 
 def _compare_in_other_order(

@@ -219,35 +219,8 @@ def gate_from(
         elsewhere = Elsewhere(joined, reached_projects(joined, comparison, ripple))
     affected = elsewhere.and_here(ripple.assets())
     nodes = {**elsewhere.nodes, **comparison.head.nodes}
-    of_others = joined.project_of if joined is not None else {}
-    personal = list(elsewhere.personal_data(comparison))
-    own_breaches = [
-        *(
-            Breach("policy_changed", None, None, change)
-            for change in (*policy.changes, *mask_changes(comparison.base, comparison.head))
-        ),
-        *(breach for breach in personal if breach.unique_id not in of_others),
-        *_breaches(comparison, config, origins, affected, nodes),
-    ]
-    other_breaches = [
-        *(breach for breach in personal if breach.unique_id in of_others),
-        *(
-            msgspec.structs.replace(breach, unique_id=unique_id)
-            for unique_id, breaches in elsewhere.broken.items()
-            for breach in breaches
-            if unique_id in of_others
-        ),
-    ]
-    here = (comparison.head, comparison.base)  # of what is removed, who answered for it
-    findings = [*_findings(own_breaches, config, approved_by, here)]
-    if joined is not None:
-        for finding in _findings(other_breaches, config, approved_by, (joined.union,)):
-            finding.project = joined.project_of[finding.unique_id or ""]
-            findings.append(finding)
-    place = {name: i for i, name in enumerate(RULES)}
-    findings.sort(
-        key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.reason.message)
-    )
+    breaches = _breaches(comparison, config, origins, affected, nodes)
+    findings = _all_findings(comparison, policy, approved_by, elsewhere, breaches)
     reached = {asset.unique_id for asset in affected} | origins
     decided = decision(findings)
 
@@ -282,6 +255,55 @@ def gate_from(
             *newly_deprecated(comparison),
         ],
     )
+
+
+def _all_findings(
+    comparison: Comparison,
+    policy: Policy,
+    approved_by: str | None,
+    elsewhere: Elsewhere,
+    breaches: Iterable[Breach],
+) -> list[Finding]:
+    """What is found, here and in other projects, in the order of the report.
+
+    Args:
+        comparison: base and head.
+        policy: levels and thresholds.
+        approved_by: who says yes to what needs approval.
+        elsewhere: what happens in other projects.
+        breaches: what base and head themselves do not keep, but for the policy and personal data.
+    """
+    config, joined = policy.config, elsewhere.joined
+    of_others = joined.project_of if joined is not None else {}
+    personal = list(elsewhere.personal_data(comparison))
+    own_breaches = [
+        *(
+            Breach("policy_changed", None, None, change)
+            for change in (*policy.changes, *mask_changes(comparison.base, comparison.head))
+        ),
+        *(breach for breach in personal if breach.unique_id not in of_others),
+        *breaches,
+    ]
+    other_breaches = [
+        *(breach for breach in personal if breach.unique_id in of_others),
+        *(
+            msgspec.structs.replace(breach, unique_id=unique_id)
+            for unique_id, breaches in elsewhere.broken.items()
+            for breach in breaches
+            if unique_id in of_others
+        ),
+    ]
+    here = (comparison.head, comparison.base)  # of what is removed, who answered for it
+    findings = [*_findings(own_breaches, config, approved_by, here)]
+    if joined is not None:
+        for finding in _findings(other_breaches, config, approved_by, (joined.union,)):
+            finding.project = joined.project_of[finding.unique_id or ""]
+            findings.append(finding)
+    place = {name: i for i, name in enumerate(RULES)}
+    findings.sort(
+        key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.reason.message)
+    )
+    return findings
 
 
 def decision(findings: list[Finding]) -> Decision:
