@@ -137,6 +137,9 @@ format: install  ## Format the code.
 	$(BIN)/ruff format --config $(PYPROJECT) integration_tests
 	$(BIN)/ruff check --fix python
 
+house: install  ## Count the lines of code and the modules of each room of the Python package.
+	@$(BIN)/python python/tools/house.py
+
 tables: install  ## Write what the dbt package repeats of the columns of the lineage tables.
 	$(BIN)/python python/tools/lineage_tables.py
 
