@@ -37,12 +37,11 @@ from dbt_ripple.governance.checks import CHECKS, newly_deprecated
 from dbt_ripple.governance.contracts import Breach, contract_breaches
 from dbt_ripple.governance.other_projects import Elsewhere, reached_projects
 from dbt_ripple.governance.policy import Policy, mask_changes
-from dbt_ripple.governance.recommendations import spoken
 from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_breaches
+from dbt_ripple.governance.sentences import gate_reason, gate_recommendation, spoken
 from dbt_ripple.governance.tags import tag_breaches
-from dbt_ripple.governance.verdict import gate_reason, gate_recommendation
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.joined_projects import JoinedProjects
 from dbt_ripple.graph.lineage import Analysis

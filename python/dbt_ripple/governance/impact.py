@@ -46,10 +46,9 @@ from dbt_ripple.governance.hypothetical_changes import (
     hypothetical_change,
 )
 from dbt_ripple.governance.other_projects import Elsewhere, reached_projects
-from dbt_ripple.governance.recommendations import listed, recommendation
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
-from dbt_ripple.governance.verdict import impact_reason
+from dbt_ripple.governance.sentences import impact_reason, listed, recommendation
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.asset_nodes import ASSET, DATASET

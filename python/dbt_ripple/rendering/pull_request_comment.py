@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.changes.removed_columns import RemovedColumn
-from dbt_ripple.governance.verdict import TO_DO, deciding, in_few_words, to_do
+from dbt_ripple.governance.sentences import deciding, in_few_words, to_do
 from dbt_ripple.reasons import Reason
 from dbt_ripple.rendering.causes import cause_markdown
 from dbt_ripple.rendering.diff import Edits, below, entries, name_of
@@ -161,7 +161,9 @@ def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
     yield _Part(
         *("What breaks", broken, lambda shown: _broken(shown, gate_answer), "reader"),
     )
-    todo = {to_do(f): None for f in others if f.level != "approved" and f.rule in TO_DO}
+    todo = dict.fromkeys(
+        step for f in others if f.level != "approved" and (step := to_do(f)) is not None
+    )
     yield _Part(
         *(
             "What the rules say",

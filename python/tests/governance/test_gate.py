@@ -366,6 +366,12 @@ def test_every_rule_has_a_page_and_a_line_in_the_table() -> None:
         assert all(f"\n## {part}\n" in page for part in ("Example", "Why", "How to fix it"))
 
 
+def test_every_rule_says_how_its_findings_are_counted_and_what_to_do() -> None:
+    """But for the reach, which is about the change as a whole, and for what is mended where it is."""
+    assert {rule.name for rule in RULES.values() if rule.counted is None} == {"blast_radius"}
+    assert {rule.name for rule in RULES.values() if rule.to_do is None} == {"reader_broken"}
+
+
 def test_findings_come_in_one_order(good: Project, bad: Project) -> None:
     once, twice = gate(good, bad), gate(good, bad)
     assert once == twice

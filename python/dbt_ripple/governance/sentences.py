@@ -1,16 +1,18 @@
-"""What to do before a hypothetical change is made, in one sentence."""
+"""What decided, and what to do next: one sentence each, made of the findings or of a hypothetical change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.governance.affected_assets import Affected
+from dbt_ripple.governance.rules import RULES
 from dbt_ripple.graph.semantic_references import SEMANTIC
 from dbt_ripple.reasons import Reason, names_missing
 
 if TYPE_CHECKING:
+    from dbt_ripple.governance.gate import Finding
     from dbt_ripple.governance.hypothetical_changes import Change
 
 
@@ -145,3 +147,144 @@ def listed(names: Sequence[str]) -> str:
     if len(names) > 5:
         return f"{', '.join(names[:5])} and {len(names) - 5} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+# --- what decided ----------------------------------------------------------------------------------
+
+
+def deciding(
+    decision: str, findings: Sequence[Finding], named: Callable[[Finding], str | None] | None = None
+) -> str:
+    """The findings of the level that decided, counted by rule; empty where none is of that level.
+
+    Args:
+        decision: what they led to.
+        findings: all of them.
+        named: what a finding is about, where names are to be there, too.
+    """
+    grave = "block" if decision == "BLOCKED" else "warn"
+    of_rule: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.level == grave:
+            of_rule.setdefault(finding.rule, []).append(finding)
+    # What breaks says the most.
+    rules = [rule for rule in dict.fromkeys(["reader_broken", *of_rule]) if rule in of_rule]
+    more = f" and {_number(len(rules) - 3, 'other rule')}" if len(rules) > 4 else ""
+    parts = []
+    for rule in rules[: 3 if more else 4]:
+        names = dict.fromkeys(name for f in of_rule[rule] if named and (name := named(f)))
+        about = f" ({listed([*names])})" if names else ""
+        parts.append(f"{_counted(rule, len(of_rule[rule]))}{about}")
+    return ", ".join(parts) + more
+
+
+def _counted(rule: str, number: int) -> str:
+    if rule == "blast_radius":
+        return "what was not edited may differ"
+    noun, is_ = RULES[rule].counted or (rule.replace("_", " "), "")
+    return f"{_number(number, noun)} {is_}".strip()
+
+
+def _number(number: int, noun: str) -> str:
+    several = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
+
+
+def in_few_words(
+    findings: Sequence[Finding], approved_by: str | None, shown: Callable[[str], str]
+) -> str:
+    """Why a change is approved."""
+    if approved_by and any(finding.level == "approved" for finding in findings):
+        return f"nothing breaks, and {shown(approved_by)} approved what it reaches"
+    return "nothing breaks that is read or promised"
+
+
+def to_do(finding: Finding) -> str | None:
+    """What to do about a finding; None where what is broken is mended where it is."""
+    rule = RULES[finding.rule]
+    if finding.level == "block" and rule.approval:
+        return "somebody has to approve it (`--approved-by`)"
+    return rule.to_do
+
+
+def gate_reason(
+    decision: str,
+    findings: Sequence[Finding],
+    approved_by: str | None,
+    names: Callable[[str], str],
+    affected: Sequence[Affected],
+) -> str:
+    """Why the gate decided so.
+
+    Args:
+        decision: what it decided.
+        findings: of all levels.
+        approved_by: who said yes to the reach.
+        names: what a node is called, by unique_id.
+        affected: what the change reaches.
+    """
+
+    def named(finding: Finding) -> str | None:
+        if finding.unique_id is None:
+            return listed([asset.full_name for asset in affected if asset.counts]) or None
+        name = names(finding.unique_id)
+        return f"{name}.{finding.column}" if finding.column else name
+
+    text = deciding(decision, findings, named) or in_few_words(findings, approved_by, str)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def gate_recommendation(decision: str, findings: Sequence[Finding]) -> str:
+    """What to do next about a change that was judged."""
+    if decision == "APPROVED":
+        return "Merge it."
+    grave = "block" if decision == "BLOCKED" else "warn"
+    steps: dict[str, None] = {}
+    for finding in findings:
+        if finding.level == grave:
+            steps[to_do(finding) or "correct what is broken, or bring back what it reads"] = None
+    text = "; ".join(steps).replace("`", "")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def impact_reason(
+    affected: Sequence[Affected],
+    nodes: Mapping[str, Node],
+    broken_tests: Sequence[str],
+    promised: Sequence[Reason],
+    *,
+    later: bool,
+) -> str:
+    """Why a hypothetical change is judged so.
+
+    Args:
+        affected: what it reaches.
+        nodes: these, by unique_id.
+        broken_tests: the data tests that will not compile.
+        promised: what would not be kept.
+        later: whether nothing goes yet.
+    """
+
+    def those(severity: str) -> list[str]:
+        return [spoken(a, nodes[a.unique_id]) for a in affected if a.severity == severity]
+
+    parts = []
+    if breaking := those("breaking"):
+        references = dict.fromkeys(
+            r for a in affected if a.severity == "breaking" for r in a.affected_references
+        )
+        what = listed(["its rows" if r == "*rows*" else r for r in references])
+        reads = f" (what reads {what})" if what else ""
+        parts.append(f"{listed(breaking)} would break{reads}")
+    if differs := those("warning"):
+        parts.append(
+            f"{listed(differs)} {'reads' if len(differs) == 1 else 'read'} it"
+            if later
+            else f"{listed(differs)} may differ"
+        )
+    if broken_tests:
+        parts.append(f"{_number(len(broken_tests), 'test')} will not compile")
+    parts += [f"promised: {promise.message}" for promise in promised]
+    return (
+        f"{'; '.join(parts) or 'Nothing known reads what would change'}."  # a name begins as it is
+    )
