@@ -17,6 +17,7 @@ from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.lineage_tests import lineage_tests
 from dbt_ripple.graph.traversal import breadth_first_tree, reach
 from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.selection.impact_paths import nearest_changed
 from dbt_ripple.selection.result import Selection
 from dbt_ripple.selection.select import changed_for_exposure
 
@@ -189,21 +190,16 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     blocked = next((t for t in selection.blocked if t.unique_id == unique_id), None)
     broken = verdict_of(comparison).broken.get(unique_id)
     explanation.broken = broken.reason if broken is not None else None
+    if (chosen := selected or proven or blocked) is not None:
+        explanation.reason = chosen.reason
+        nearest = nearest_changed(comparison, [unique_id])
+        _put_way(explanation, comparison, texts, nearest.get(unique_id))
     if selected is not None:
-        explanation.verdict, explanation.reason = "selected", selected.reason
-        explanation.not_proven = selected.not_proven
-        _put_way(explanation, comparison, texts, _nearest_changed(comparison, unique_id))
+        explanation.verdict, explanation.not_proven = "selected", selected.not_proven
     elif proven is not None:
-        explanation.verdict, explanation.reason, explanation.facts = (
-            "proven",
-            proven.reason,
-            proven.facts,
-        )
-        _put_way(explanation, comparison, texts, _nearest_changed(comparison, unique_id))
+        explanation.verdict, explanation.facts = "proven", proven.facts
     elif blocked is not None:
-        explanation.verdict, explanation.reason = "blocked", blocked.reason
-        explanation.blocked_by = blocked.blocked_by
-        _put_way(explanation, comparison, texts, _nearest_changed(comparison, unique_id))
+        explanation.verdict, explanation.blocked_by = "blocked", blocked.blocked_by
     elif test.resource_type == "unit_test":
         if unique_id in selection.unit_tests:
             explanation.verdict = "selected"
@@ -300,19 +296,6 @@ def _changed(comparison: Comparison, step: PathStep) -> Reason:
     if step.column is None or step.column == ROWS:
         return Code.ROWS_CHANGED(name=name)
     return Code.COLUMN_CHANGED(name=name, column=step.column)
-
-
-def _nearest_changed(comparison: Comparison, test: str) -> Vertex | None:
-    predecessors = comparison.predecessors
-    depth: dict[Vertex, int] = {}
-    for vertex, before in predecessors.items():
-        depth[vertex] = 0 if before is None else depth[before] + 1
-    analysis = comparison.head_analysis
-    read = [(node, column) for t, node, column in analysis.test_columns if t == test]
-    above = [vertex for vertex in read if vertex in depth]
-    if not above and (analysed := analysis.tests.get(test)) is not None:
-        above = [vertex for vertex in depth if vertex[0] in analysed.introspects]
-    return min(above, key=depth.__getitem__, default=None)
 
 
 def _put_way(

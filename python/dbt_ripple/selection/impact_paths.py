@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from dbt_ripple.artifacts.project import WITH_SQL
 from dbt_ripple.changes.causes import causes_of
 from dbt_ripple.changes.comparison import Comparison, Vertex
@@ -25,21 +27,7 @@ class ImpactPaths:
 
     def of_tests(self, impacted: dict[str, Reason | None]) -> dict[str, tuple[Reason, list[str]]]:
         """The reason of each impacted test, and its path (see `SelectedTest`)."""
-        nearest = self.reads = {}
-        depth = self.depths()
-        if self.predecessors:
-            for test, node, column in self.comparison.head_analysis.test_columns:
-                vertex = (node, column)
-                if test in impacted and vertex in depth:
-                    nearest_vertex = nearest.get(test)
-                    if nearest_vertex is None or depth[vertex] < depth[nearest_vertex]:
-                        nearest[test] = vertex
-            for test in impacted:
-                analysed = self.comparison.head_analysis.tests.get(test)
-                if test not in nearest and analysed is not None and analysed.introspects:
-                    above = [v for v in depth if v[0] in analysed.introspects]
-                    if above:
-                        nearest[test] = min(above, key=depth.__getitem__)
+        nearest = self.reads = nearest_changed(self.comparison, impacted)
         reasons = {}
         for test, own in impacted.items():
             vertex_read = nearest.get(test)
@@ -77,13 +65,6 @@ class ImpactPaths:
             return None  # both were compiled alike
         return Code.DIFFERS_BY_TARGET(names=sorted(names))
 
-    def depths(self) -> dict[Vertex, int]:
-        """How far each vertex is from where its change began."""
-        depth: dict[Vertex, int] = {}
-        for vertex, before in self.predecessors.items():
-            depth[vertex] = 0 if before is None else depth[before] + 1
-        return depth
-
     def began(self, vertex: Vertex) -> Reason:
         """What happened at the vertex where a change began."""
         unique_id, column = vertex
@@ -96,6 +77,24 @@ class ImpactPaths:
         if column in change.added:
             return Code.COLUMN_NEW(name=name, column=column)
         return Code.COLUMN_CHANGED(name=name, column=column)
+
+
+def nearest_changed(comparison: Comparison, tests: Collection[str]) -> dict[str, Vertex]:
+    """The changed vertex that each test reads, or looks at, nearest to where its change began; of those that do."""
+    depth: dict[Vertex, int] = {}
+    for vertex, before in comparison.predecessors.items():
+        depth[vertex] = 0 if before is None else depth[before] + 1
+    if not depth:
+        return {}
+    read: dict[str, list[Vertex]] = {}
+    for test, node, column in comparison.head_analysis.test_columns:
+        if test in tests and (node, column) in depth:
+            read.setdefault(test, []).append((node, column))
+    for test in tests:
+        analysed = comparison.head_analysis.tests.get(test)
+        if test not in read and analysed is not None and analysed.introspects:
+            read[test] = [vertex for vertex in depth if vertex[0] in analysed.introspects]
+    return {test: min(above, key=depth.__getitem__) for test, above in read.items() if above}
 
 
 def spelled(vertex: Vertex) -> str:

@@ -138,6 +138,7 @@ def select_from(
     proven.sort(key=lambda test: order[test.unique_id])
     blocked.sort(key=lambda test: order[test.unique_id])
     by_target = reasons.by_target(impacted)
+    unit_tests = list(impacted_unit_tests(comparison))
     causes = causes_of(comparison)
     selection = Selection(
         tests=tests,
@@ -146,7 +147,7 @@ def select_from(
         models=models,
         broken=broken,
         exposures=list(_exposures(comparison)),
-        unit_tests=list(impacted_unit_tests(comparison)),
+        unit_tests=unit_tests,
         opaque=_opaque(comparison),
         counts=Counts(
             impacted_tests=len(tests),
@@ -161,7 +162,7 @@ def select_from(
                 *causes.began(),
                 *(test.unique_id for test in tests if test.path[:-1] == []),
                 *(unique_id for unique_id in models if unique_id in comparison.modified),
-                *impacted_unit_tests(comparison),
+                *unit_tests,
             ]
         ),
         critical=msgspec.UNSET
