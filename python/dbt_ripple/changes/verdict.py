@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache as once
 from functools import cached_property
 
 import msgspec
@@ -241,11 +242,15 @@ class BuildVerdict:
             return {}
         context, cache = comparison.head_context, comparison.cache
         finder = BrokenNodeFinder(context, cache, catalog=_unchanged_sources(comparison))
-        by_text = BrokenNodeFinder(context, cache, catalog={}, by_text_alone=True)
+
+        @once
+        def by_text() -> BrokenNodeFinder:
+            return BrokenNodeFinder(context, cache, catalog={}, by_text_alone=True)
+
         refused = {}
         for unique_id in broken:
             names = self._looked_for_on_base(unique_id, self._refused_now(unique_id, finder))
-            if names := names or self._refused_now(unique_id, by_text):
+            if names := names or self._refused_now(unique_id, by_text()):
                 refused[unique_id] = names
         return {unique_id: refused[unique_id] for unique_id in head.nodes if unique_id in refused}
 

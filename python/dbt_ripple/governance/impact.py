@@ -548,14 +548,9 @@ def _refused_elsewhere(
 def _tests(comparison: Comparison) -> tuple[list[str], list[str]]:
     """The tests that will not compile, and the others that read something of the change, by id."""
     before, now = comparison.base_analysis, comparison.head_analysis
-    broken: list[str] = []
-    reached: list[str] = []
-    for unique_id, seen in now.tests.items():
-        then = before.tests.get(unique_id)
-        if then is None or then == seen:
-            continue
-        gone = seen.status == "broken" and seen.reason != then.reason
-        (broken if gone else reached).append(unique_id)
+    differ = {u for u, seen in now.tests.items() if before.tests.get(u) not in (None, seen)}
+    broken = differ & {one.unique_id for one in verdict_of(comparison).newly_broken}
+    reached = [*(differ - broken)]
     reached += [u for u, seen in now.unit_tests.items() if before.unit_tests.get(u) != seen]
     return sorted(broken), sorted(reached)
 

@@ -76,8 +76,8 @@ def test_every_question_takes_the_verdict_that_is_there(made: Counter[str]) -> N
     assert comparison.made == {}  # while it is compared, what differs is not settled
     selection = select_from(comparison)
     assert [one.unique_id for one in selection.blocked] == ["test.p.below"]
-    # One in the analysis of head, and two for what certainly cannot be built.
-    assert made.pop("BrokenNodeFinder") == 3
+    # One in the analysis of head, and one for what certainly cannot be built.
+    assert made.pop("BrokenNodeFinder") == 2
     assert made == {"syntax_errors": 1, "fail_again": 1, "vanished": 1, "read_on_base": 1}
     made.clear()
     answer = GateAnswer(gate_from(comparison, Config()), comparison, selection)
