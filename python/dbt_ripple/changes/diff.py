@@ -6,6 +6,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.causes import Cause, causes_of
+from dbt_ripple.changes.column_types import retyped
 from dbt_ripple.changes.comparison import Comparison, NodeChange, made_once
 from dbt_ripple.changes.verdict import Broken, verdict_of
 from dbt_ripple.flow.identifiers import dialect_of
@@ -214,7 +215,10 @@ def _node(comparison: Comparison, texts: Texts, change: NodeChange) -> NodeDiff:
                 after=after if own else None,
             )
         )
-    columns += _retyped(base, head, unique_id)
+    columns += (
+        ColumnDiff(name=name, change="retyped", before=was, after=now)
+        for name, (was, now) in retyped(base, head, unique_id).items()
+    )
     rows = None
     if change.rows:
         before_rows, after_rows = texts.rows(unique_id) if edited else ([], [])
@@ -241,21 +245,3 @@ def _edited(base: Project, head: Project, unique_id: str) -> bool:
     if then is None or now is None or then.compiled_code != now.compiled_code:
         return True
     return defined(then) != defined(now)
-
-
-def _retyped(base: Project, head: Project, unique_id: str) -> list[ColumnDiff]:
-    """Columns whose types are known on both sides, and differ."""
-    then, now = (
-        {
-            **{c.name.lower(): c.data_type for c in project.nodes[unique_id].columns.values()},
-            **{c.name.lower(): c.type for c in project.catalog.get(unique_id, ())},
-        }
-        if unique_id in project.nodes
-        else {}
-        for project in (base, head)
-    )
-    return [
-        ColumnDiff(name=name, change="retyped", before=then[name], after=type_)
-        for name, type_ in now.items()
-        if type_ and then.get(name) and str(then[name]).lower() != type_.lower()
-    ]

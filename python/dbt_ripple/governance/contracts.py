@@ -18,9 +18,9 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, contract_version
 from dbt_ripple.changes import Comparison, NodeChange
+from dbt_ripple.changes.column_types import retyped
 from dbt_ripple.changes.comparison import Vertex
 from dbt_ripple.changes.verdict import verdict_of
-from dbt_ripple.governance.column_types import retyped
 from dbt_ripple.governance.moved_relations import MovedRelations, is_exposed, is_known
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason

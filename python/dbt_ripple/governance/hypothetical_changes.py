@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project, did_you_mean
+from dbt_ripple.changes.column_types import types_of
 from dbt_ripple.errors import RippleError
 from dbt_ripple.flow.data_types import TYPE_NAMES, canonical_type, same_type
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.governance.column_types import types_of
 from dbt_ripple.graph.assets.asset_nodes import ASSET, DATASET
 from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.lineage import Analysis, column_names

@@ -12,7 +12,7 @@ nothing on the way holds personal data.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -28,8 +28,9 @@ from dbt_ripple.artifacts.assets_file import DATASETS
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.governance.affected_assets import matters
 from dbt_ripple.governance.at_hand import FAILED, PASSED, AtHand, Window, moment
-from dbt_ripple.governance.containment_commands import Words, containment
 from dbt_ripple.governance.incident_document import (
+    Commands,
+    Containment,
     Failure,
     Impacted,
     Incident,
@@ -38,6 +39,7 @@ from dbt_ripple.governance.incident_document import (
     LastSuccess,
     SourceState,
     State,
+    Suspect,
     Violation,
 )
 from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
@@ -48,8 +50,17 @@ from dbt_ripple.governance.suspects import (
 )
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.pii import pii_columns
-from dbt_ripple.graph.traversal import reach_all
+from dbt_ripple.graph.traversal import reach, reach_all
 from dbt_ripple.reasons import Code, Reason
+
+Words = Callable[[Sequence[str]], list[str]]
+"""Writes nodes of the first project as words of dbt's ``--select``."""
+
+NAMED: Final = 40
+"""Nodes up to which a command names each one; above that it says it with dbt's graph operator."""
+
+_BUILT: Final = frozenset({"model", "seed", "snapshot"})
+_WRITTEN: Final = frozenset({"asset", "dataset", "source"})
 
 
 def incident(known: AtHand, words: Words, *, messages: bool = False) -> Incident:
@@ -101,7 +112,7 @@ def incident(known: AtHand, words: Words, *, messages: bool = False) -> Incident
         contract_violations=_violations(known),
         impacted=impacted,
         exposures=[i.unique_id for i in impacted if i.unique_id.startswith("exposure.")],
-        containment=containment(known, ranked, impacted, words),
+        containment=_containment(known, ranked, impacted, words),
         compared_with=[
             at
             for one in known.past
@@ -348,6 +359,74 @@ def _impacted(known: AtHand) -> list[Impacted]:
         )
     )
     return impacted
+
+
+# --- until it is fixed ------------------------------------------------------------------------------
+
+
+def _containment(
+    known: AtHand, ranked: Sequence[Suspect], impacted: Sequence[Impacted], words: Words
+) -> Containment:
+    """What to leave out of the next run, what to build once the cause is fixed, and what shows that it is.
+
+    Args:
+        known: of the failure.
+        ranked: the likely causes.
+        impacted: what is below.
+        words: names nodes for dbt.
+    """
+    own, project, root, is_test = known.own, known.project, known.root, known.is_test
+    below = [i.unique_id for i in impacted]
+    wrong = [u for u in known.about if _is_built(own, u)]
+    if is_test and root.attached_node in wrong:
+        wrong = [str(root.attached_node)]
+    built_below = [u for u in below if _is_built(own, u)]
+    pause = list(dict.fromkeys([*wrong, *built_below]))
+    begin = next((s for s in ranked if s.ruled_out is None and _is_built(own, s.unique_id)), None)
+    rebuild = pause
+    if begin is not None and begin.unique_id not in pause:
+        above = reach_all(pause, own.parents)
+        between = [u for u in reach(begin.unique_id, own.children) if u in above]
+        rebuild = [u for u in between if u in known.steps and _is_built(own, u) and u not in pause]
+        rebuild = list(dict.fromkeys([begin.unique_id, *rebuild, *pause]))
+    checks = [root.unique_id] if is_test and root.unique_id in own.nodes else []
+    checks = checks or list(wrong[:1])
+    # What passes on what is wrong, or writes it; who loads what is above has nothing to do with it.
+    writers = project.parents.get(root.unique_id, []) if root.resource_type in _WRITTEN else []
+    dags = [
+        str(node.name)
+        for u in dict.fromkeys([root.unique_id, *writers, *below])
+        if (node := project.nodes.get(u)) is not None and asset_type(node) == "dag"
+    ]
+    return Containment(
+        pause=_commands("build --exclude", pause, wrong, own, words),
+        rebuild=_commands(
+            "build --select", rebuild, rebuild[:1] if begin is not None else wrong, own, words
+        ),
+        check=_commands("test --select", checks, checks, own, words),
+        dags=dags,
+        elsewhere=[
+            u for u in below if u in known.project_of and project.nodes[u].resource_type in _BUILT
+        ],
+    )
+
+
+def _is_built(own: Project, unique_id: str) -> bool:
+    node = own.nodes.get(unique_id)
+    return node is not None and node.resource_type in _BUILT
+
+
+def _commands(
+    verb: str, nodes: Sequence[str], tops: Sequence[str], own: Project, words: Words
+) -> Commands:
+    """A command on nodes; on many of them it names the topmost, and says everything below."""
+    if not nodes:
+        return Commands(nodes=[], words=[], exact=True, command="")
+    exact = len(nodes) <= NAMED
+    named = words(list(nodes)) if exact else [f"{word}+" for word in words(list(tops))]
+    return Commands(
+        nodes=list(nodes), words=named, exact=exact, command=f"dbt {verb} {' '.join(named)}"
+    )
 
 
 # --- what is missing -------------------------------------------------------------------------------
