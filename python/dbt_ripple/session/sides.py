@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +47,7 @@ class Sides:
     threads: int | None
     others: Sequence[Path] = ()
     base_ref: str | None = None
+    _selections: dict[tuple[object, ...], Selection] = field(default_factory=dict, init=False)
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -82,7 +83,10 @@ class Sides:
         from dbt_ripple.changes.asset_changes import read_by_change
         from dbt_ripple.selection import select_from
 
-        selection = select_from(
+        asked = (critical, None if only is None else frozenset(only), facts, assume_passed)
+        if asked in self._selections:
+            return self._selections[asked]
+        selection = self._selections[asked] = select_from(
             self.comparison,
             critical=critical,
             only=only,

@@ -110,6 +110,27 @@ def test_with_declared_assets_the_verdict_on_dbt_is_the_same(made: Counter[str])
     assert str(verdict.broken[dashboard].reason).endswith("stg.amount is gone (renamed to total)")
 
 
+def test_a_selection_is_made_once_however_many_tests_are_explained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    selected: list[object] = []
+
+    def count(*arguments: Any, **more: Any) -> Any:
+        selected.append(more)
+        return select_from(*arguments, **more)
+
+    monkeypatch.setattr("dbt_ripple.selection.select_from", count)
+    sides = Sides(
+        tmp_path, *(TargetFolder.of(side) for side in (shop(), shop(RENAMED))), None, None
+    )
+    assert sides.select() is sides.select()
+    assert [sides.explain(test)[0].verdict for test in ("own", "below")] == ["selected", "blocked"]
+    assert len(selected) == 1
+    assert sides.select(facts=False) is not sides.select()
+    assert [test.unique_id for test in sides.select(only={MART}).tests] == []
+    assert len(selected) == 3
+
+
 def test_a_gate_compares_once_whatever_masks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
