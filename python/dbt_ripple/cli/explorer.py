@@ -15,9 +15,9 @@ from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, say, warn
 from dbt_ripple.session.assets import open_assets
-from dbt_ripple.session.assets_of_both_sides import with_assets_of_both_sides
-from dbt_ripple.session.base_and_head import compare_sides, open_sides
+from dbt_ripple.session.base_and_head import open_sides
 from dbt_ripple.session.complete_artifacts import open_complete
+from dbt_ripple.session.sides import Sides
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -85,7 +85,8 @@ def explorer(
                 assets=assets,
             ) as (base, head):
                 named = base_ref or (state.name if state and state.is_absolute() else str(state))
-                document, compared = _compared(base, head, named, cache)
+                sides = Sides(project_dir, base, head, cache, threads)
+                document, compared = _compared(sides, named)
     page = explorer_page(document, compared)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -118,27 +119,16 @@ def described(
     return describe_project(project, analysis, earlier)
 
 
-def _compared(
-    base: TargetFolder, head: TargetFolder, named: str, cache: Cache | None
-) -> tuple[ProjectDocument, Compared]:
+def _compared(sides: Sides, named: str) -> tuple[ProjectDocument, Compared]:
     """The document of head, and the change from base to it."""
-    from dbt_ripple.changes.asset_changes import read_by_change
-    from dbt_ripple.changes.diff import diff
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
     from dbt_ripple.pages.explorer_compare import compared
-    from dbt_ripple.selection import select_from
 
-    comparison = compare_sides(base, head, cache)
-    selection = select_from(comparison)
-    declared = None
-    if head.declared:
-        declared = DeclaredGraph(head.project, head.declared)
-        selection.assets = read_by_change(
-            with_assets_of_both_sides(comparison, base, head, cache), None
-        )
+    base, head, cache = sides.base, sides.head, sides.cache
+    declared = DeclaredGraph(head.project, head.declared) if head.declared else None
     document = described(head, declared, cache, (base.project,))
     difference = compared(
-        *(comparison, diff(comparison), selection, document, named),
+        *(sides.comparison, sides.diff(), sides.select(), document, named),
         lambda: described(base, None, cache),
     )
     return document, difference

@@ -25,7 +25,6 @@ from dbt_ripple.session.open_artifacts import learn_secrets_of, open_target, wri
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
-    from dbt_ripple.changes import Comparison
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target_folder import TargetFolder
 
@@ -127,21 +126,6 @@ def _of_their_sessions(
         return base, head
     projects = with_session(base.project, head.project, before, now)
     return base.holding(projects[0]), head.holding(projects[1])
-
-
-def compare_sides(base: TargetFolder, head: TargetFolder, cache: Cache | None) -> Comparison:
-    """Compare two sides, as `open_sides` gives them, by their analyses."""
-    from dbt_ripple.changes import compare
-
-    comparison = compare(
-        base.project,
-        head.project,
-        base_analysis=base.analysis(),
-        head_analysis=head.analysis(),
-        cache=cache,
-    )
-    comparison.project_dir = head.project_dir
-    return comparison
 
 
 def state_folder(project_dir: Path, state: Path) -> Path:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt_ripple.session.assets_of_both_sides import with_assets_of_both_sides
-from dbt_ripple.session.base_and_head import compare_sides
 from dbt_ripple.session.open_artifacts import open_joined
 from dbt_ripple.session.typed_names import as_typed
 
@@ -52,7 +51,17 @@ class Sides:
     @cached_property
     def comparison(self) -> Comparison:
         """Base and head, compared; without declared assets."""
-        return compare_sides(self.base, self.head, self.cache)
+        from dbt_ripple.changes import compare
+
+        comparison = compare(
+            self.base.project,
+            self.head.project,
+            base_analysis=self.base.analysis(),
+            head_analysis=self.head.analysis(),
+            cache=self.cache,
+        )
+        comparison.project_dir = self.head.project_dir
+        return comparison
 
     @cached_property
     def whole(self) -> Comparison:

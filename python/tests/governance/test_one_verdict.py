@@ -26,7 +26,6 @@ from dbt_ripple.graph.target_folder import TargetFolder
 from dbt_ripple.rendering.gate import rendered_gate
 from dbt_ripple.selection import select_from
 from dbt_ripple.selection.explain import explain, explain_node
-from dbt_ripple.session import sides as of_sides
 from dbt_ripple.session.sides import Sides
 
 RAW, STG, MART, TOP = "source.p.raw", "model.p.stg", "model.p.mart", "model.p.top"
@@ -135,13 +134,12 @@ def test_a_gate_compares_once_whatever_masks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     compared: list[object] = []
-    was = of_sides.compare_sides
 
-    def count(*arguments: Any) -> Any:
+    def count(*arguments: Any, **more: Any) -> Any:
         compared.append(arguments)
-        return was(*arguments)
+        return compare(*arguments, **more)
 
-    monkeypatch.setattr(of_sides, "compare_sides", count)
+    monkeypatch.setattr("dbt_ripple.changes.compare", count)
     monkeypatch.setattr(
         "dbt_ripple.governance.policy.base_masks", lambda base, head: frozenset({"token"})
     )
