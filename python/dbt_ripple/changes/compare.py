@@ -291,7 +291,7 @@ def _compare_in_other_order(
 ) -> None:
     """Compare once more, where what sees the order of rows may see another one."""
     head, context = comparison.head, comparison.head_context
-    context.in_other_order = seen
+    context.in_other_order = {u: [(columns, b"in other order")] for u, columns in seen.items()}
     seeds = comparison.seeds
     comparison.head_analysis = analyse(head, cache=cache, seeds=seeds.head, context=context)
     _believe_base(comparison)

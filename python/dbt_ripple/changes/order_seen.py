@@ -5,7 +5,7 @@ first of a group, a list, the number of a row, a sum of floating point numbers, 
 is shown) may come out otherwise with any edit above, even where that leaves the same bag of rows.
 
 So once all else is compared, what reads a relation whose order may be another one is looked at
-(`flow.varying_columns.by_order`). Where no ORDER BY stands, any edit above counts, and so does a view
+(`graph.order_seen`). Where no ORDER BY stands, any edit above counts, and so does a view
 that is made a table. Where one does, and of sums and the like, what is known to decide the order
 counts: what a relation's ``order`` and ``incidental`` say. An edit of the reader itself shows in its
 own fingerprint.
@@ -13,22 +13,19 @@ own fingerprint.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.rewritten import rewritten
-from dbt_ripple.flow.determinism import inexact_type
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.flow.varying_columns import EVERYTHING, ByOrder, by_order
+from dbt_ripple.flow.varying_columns import EVERYTHING
+from dbt_ripple.graph.order_seen import READERS, counted, order_read, table_of
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import STORED
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison
-
-_READERS: Final = frozenset({"model", "snapshot", "test"})
-_ALL: Final = frozenset({EVERYTHING})
 
 
 def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
@@ -50,58 +47,24 @@ def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
         and (then.order, then.incidental) != (here.order, here.incidental)
     }
     moved |= {u for u in stored_otherwise if u in now and (now[u].order or now[u].incidental)}
-    names = {u: comparison.head_context.names.canonical.get(u, u) for u in head.nodes}
+    names = comparison.head_context.names.canonical
+    children = {**head.children}
+    for source, built in names.items():
+        children[built] = [*children.get(built, ()), source]
     seen: dict[str, frozenset[str]] = {}
-    reached = reach_all([*edited, *moved], head.children)
-    tables = {_table(head.nodes[u]) for u in reached if u in head.nodes}
-    for unique_id, distance in reached.items():
+    starts = {*edited, *moved}
+    below = reach_all((child for u in starts for child in children.get(u, ())), children)
+    tables = {table_of(head.nodes[u]) for u in starts | below.keys() if u in head.nodes}
+    for unique_id in below:
         node = head.nodes.get(unique_id)
-        if node is None or node.resource_type not in _READERS or unique_id not in base.nodes:
+        if node is None or node.resource_type not in READERS or unique_id not in base.nodes:
             continue
         parents = {names.get(p, p) for p in head.parents.get(unique_id, ())}
-        if not distance and parents.isdisjoint(moved):
-            continue
-        order = order_of(node, head, base, tables)
-        columns = order.open if parents.isdisjoint(moved) else order.ties
-        if node.resource_type == "test" and node.config.get("fail_calc") in (None, "count(*)"):
-            columns &= _ALL  # it counts its rows, whatever they show
+        order = order_read(node, head, base.types).by(tables)
+        columns = counted(node, order.open if parents.isdisjoint(moved) else order.ties)
         if columns and not _has_changed(comparison, unique_id, columns):
             seen[unique_id] = columns
     return seen
-
-
-def _table(node: Node) -> str:
-    """What a query calls a node's relation, without its schema, in lower case."""
-    return (node.identifier or node.alias or node.name).lower()
-
-
-def order_of(
-    node: Node, head: Project, base: Project, moved: Collection[str] | None = None
-) -> ByOrder:
-    """The columns of a node of head that depend on the order of the rows that it reads (`by_order`)."""
-    if node.is_python or not node.compiled_code:
-        return ByOrder(_ALL, _ALL)
-    inexact = inexact_columns(_relations_above(node.unique_id, head), base)
-    return by_order(node.compiled_code, dialect_of(head.metadata.adapter_type), inexact, moved)
-
-
-def _relations_above(unique_id: str, project: Project) -> Iterable[str]:
-    """What a node reads: of ephemeral models, whose text is part of its own, what these read."""
-    ephemeral = {node.unique_id for node in project.of_type("model") if node.is_ephemeral}
-    above = reach_all([unique_id], project.parents, through=ephemeral.__contains__)
-    return above.keys() - ephemeral - {unique_id}
-
-
-def inexact_columns(relations: Iterable[str], base: Project) -> set[str] | None:
-    """The columns of relations whose equal values may not be the same; None where types are not known."""
-    dialect = dialect_of(base.metadata.adapter_type)
-    names: set[str] = set()
-    for relation in relations:
-        columns = base.types.get(relation)
-        if not columns:
-            return None
-        names |= {c.name.lower() for c in columns if inexact_type(c.type or "", dialect)}
-    return names
 
 
 def _edited(comparison: Comparison) -> Iterable[str]:

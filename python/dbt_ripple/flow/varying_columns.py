@@ -91,39 +91,52 @@ class ByOrder(NamedTuple):
     ties: frozenset[str]
 
 
-def by_order(
-    sql: str,
-    dialect: str,
-    inexact: Iterable[str] | None,
-    moved: Collection[str] | None = None,
-) -> ByOrder:
-    """The columns of a query that depend on the order of rows; `EVERYTHING` where it may be any.
+class OrderRead:
+    """Which columns of a query depend on the order of rows, asked of one table after another.
 
     Args:
         sql: a compiled query.
         dialect: sqlglot's name of its engine.
         inexact: as of `nondeterminism`.
-        moved: the names, in lower case, of the tables whose rows may come in another order; None for all.
 
     Example:
-        >>> seen = by_order("select a, first(b) as f, sum(c) as s from t group by a", "duckdb", ["c"])
+        >>> sql = "select a, first(b) as f, sum(c) as s from t group by a"
+        >>> seen = OrderRead(sql, "duckdb", ["c"]).by({"t"})
         >>> sorted(seen.open), sorted(seen.ties)
         (['f'], ['f', 's'])
     """
-    try:
-        tree = parse_statement(sql, dialect)
-    except UNREAD:
-        tree = None
-    if not isinstance(tree, exp.Query):
-        return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
-    query = QueryPieces(tree, dialect, None if inexact is None else {n.lower() for n in inexact})
-    unordered, tied = (
-        [n for n in _pieces(query, *causes) if moved is None or _sees_one_of(n, moved)]
-        for causes in ((Cause.ORDER, Cause.UNKNOWN), (Cause.TIES,))
-    )
-    ties = made_of(tree, [*unordered, *(n for n in tied if not isinstance(n, _SHOWING))], ())
-    shown = [key for n in tied if isinstance(n, _SHOWING) for key in _shown_keys(query, n)]
-    return ByOrder(made_of(tree, unordered, ()), ties | made_of(tree, shown, (), compared=False))
+
+    def __init__(self, sql: str, dialect: str, inexact: Iterable[str] | None) -> None:
+        try:
+            tree = parse_statement(sql, dialect)
+        except UNREAD:
+            tree = None
+        self._tree = tree if isinstance(tree, exp.Query) else None
+        if self._tree is None:
+            return
+        lower = None if inexact is None else {name.lower() for name in inexact}
+        self._query = QueryPieces(self._tree, dialect, lower)
+        self._unordered = _pieces(self._query, Cause.ORDER, Cause.UNKNOWN)
+        self._tied = _pieces(self._query, Cause.TIES)
+
+    def by(self, tables: Collection[str] | None = None) -> ByOrder:
+        """The columns that rows of these tables decide by their order; `EVERYTHING` where it may be any.
+
+        Args:
+            tables: their names, in lower case; None for all that are read.
+        """
+        if self._tree is None:
+            return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
+        unordered, tied = (
+            [n for n in pieces if tables is None or _sees_one_of(n, tables)]
+            for pieces in (self._unordered, self._tied)
+        )
+        ties = [*unordered, *(n for n in tied if not isinstance(n, _SHOWING))]
+        shown = [k for n in tied if isinstance(n, _SHOWING) for k in _shown_keys(self._query, n)]
+        return ByOrder(
+            made_of(self._tree, unordered, ()),
+            made_of(self._tree, ties, ()) | made_of(self._tree, shown, (), compared=False),
+        )
 
 
 def _sees_one_of(piece: Any, names: Collection[str]) -> bool:

@@ -67,3 +67,39 @@ def test_a_sum_through_an_ephemeral_model_is_of_what_that_reads(types: dict[str,
     )
     seen = sees(inlined, "between", between="ephemeral", types=types)
     assert seen is (types != WHOLE)
+
+
+def test_a_reader_that_is_edited_too_sees_the_order_below_the_other_edit() -> None:
+    """Its own edit shows in its own fingerprints, and says nothing of a column that it leaves as it is."""
+
+    def edited(above: int, own: int) -> Project:
+        return side(
+            f"select k, v, v + {above} as w from s.t",
+            f"select list(k) as l, {own} as o, sum(v) as n from s.edited",
+            "edited",
+        )
+
+    def redefined(project: Project) -> set[str]:
+        change = compare(edited(1, 1), project).changed.get("model.p.reader")
+        return set() if change is None else {*change.redefined}
+
+    assert redefined(edited(1, 2)) == {"o"}
+    assert redefined(edited(2, 1)) == {"l"}
+    assert redefined(edited(2, 2)) == {"l", "o"}
+
+
+def test_who_reads_the_relation_as_a_source_sees_its_order() -> None:
+    """The source is what a model of the project builds."""
+
+    def edited(above: int) -> Project:
+        built = replace(source("source.p.raw.edited"), relation_name="`s`.`edited`")
+        return project(
+            source(T),
+            node("model.p.edited", f"select k, v, v + {above} as w from s.t", T),
+            built,
+            node("model.p.reader", "select list(k) as l from s.edited", built.unique_id),
+            types={T: WHOLE, "model.p.edited": WHOLE},
+            adapter="duckdb",
+        )
+
+    assert "model.p.reader" in compare(edited(1), edited(2)).changed
