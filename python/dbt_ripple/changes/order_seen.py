@@ -7,8 +7,8 @@ is shown) may come out otherwise with any edit above, even where that leaves the
 So once all else is compared, what reads a relation whose order may be another one is looked at
 (`graph.order_seen`). Where no ORDER BY stands, any edit above counts, and so does a view
 that is made a table. Where one does, and of sums and the like, what is known to decide the order
-counts: what a relation's ``order`` and ``incidental`` say. An edit of the reader itself shows in its
-own fingerprint.
+counts: what a relation's ``order`` and ``incidental`` say, and how it is laid out. An edit of the reader
+itself shows in its own fingerprint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.varying_columns import EVERYTHING
-from dbt_ripple.graph.order_seen import READERS, counted, order_read, table_of
+from dbt_ripple.graph.order_seen import READERS, counted, laid_out, order_read, table_of
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import STORED
 
@@ -35,8 +35,8 @@ def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
         Columns in lower case, `EVERYTHING` for all of it; nothing of what changed as a whole anyway.
     """
     head, base = comparison.head, comparison.base
-    stored_otherwise = _stored_otherwise(base, head)
-    edited = {*_edited(comparison), *stored_otherwise}
+    stored_otherwise, laid_out_otherwise = _stored_otherwise(base, head)
+    edited = {*_edited(comparison), *stored_otherwise, *laid_out_otherwise}
     before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
     moved = {
         unique_id
@@ -46,6 +46,7 @@ def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
         and then.rows_fingerprint == here.rows_fingerprint  # else what sees them has changed
         and (then.order, then.incidental) != (here.order, here.incidental)
     }
+    moved |= laid_out_otherwise
     moved |= {u for u in stored_otherwise if u in now and (now[u].order or now[u].incidental)}
     names = comparison.head_context.names.canonical
     children = {**head.children}
@@ -91,14 +92,17 @@ def _code_differs(base: dict[str, Node], node: Node) -> bool:
     return node.unique_id not in base or base[node.unique_id].raw_code != node.raw_code
 
 
-def _stored_otherwise(base: Project, head: Project) -> set[str]:
-    """The models that are a table on one side, and a view or nothing on the other one."""
-    return {
-        node.unique_id
-        for node in head.of_type("model")
-        if (then := base.nodes.get(node.unique_id)) is not None
-        and (then.materialized in STORED) != (node.materialized in STORED)
-    }
+def _stored_otherwise(base: Project, head: Project) -> tuple[set[str], set[str]]:
+    """The models that are a table on one side and a view on the other one; the relations laid out otherwise."""
+    both = [
+        (then, node)
+        for node in head.of_type("model", "snapshot", "seed")
+        if (then := base.nodes.get(node.unique_id)) is not None and then is not node
+    ]
+    return (
+        {n.unique_id for t, n in both if (t.materialized in STORED) != (n.materialized in STORED)},
+        {n.unique_id for t, n in both if laid_out(t) != laid_out(n)},
+    )
 
 
 def _has_changed(comparison: Comparison, unique_id: str, columns: frozenset[str]) -> bool:

@@ -19,8 +19,10 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.varying_columns import EVERYTHING, OrderRead
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.linking.project_context import Mark, ProjectContext
+from dbt_ripple.graph.node_properties import LAYING_OUT, hooks_in
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import STORED
+from dbt_ripple.jinja.text import normalised
 
 READERS: Final = frozenset({"model", "snapshot", "test"})
 """The resource types of what may see an order."""
@@ -47,6 +49,15 @@ def order_read(node: Node, project: Project, types: Types | None) -> OrderRead:
     return OrderRead(
         sql, dialect, None if types is None else inexact_columns(above, types, dialect)
     )
+
+
+def laid_out(node: Node) -> list[tuple[str, object]]:
+    """What decides in which order an engine finds the rows that a node has stored; nothing for most.
+
+    A hook that changes no row may lay them out: ``optimize ... zorder by``, ``create index``.
+    """
+    settings = [(name, node.config[name]) for name in sorted(LAYING_OUT) if node.config.get(name)]
+    return [*settings, *((when, normalised(sql)) for when, sql in hooks_in(node.config))]
 
 
 def counted(node: Node, columns: frozenset[str]) -> frozenset[str]:
@@ -79,7 +90,7 @@ def order_marks(
 ) -> dict[str, list[Mark]]:
     """What sees an order of rows, marked with all that may change that order.
 
-    Where no ORDER BY stands that is the own query of each relation above, and whether it is stored.
+    Where no ORDER BY stands that is the own query of each relation above, and how it is stored.
     Where one does, and of sums and the like, it is what decides the order in the relations that are read.
 
     Args:
@@ -103,18 +114,23 @@ def order_marks(
 
     def written(node: Node) -> bytes:
         own = analysis.own.get(node.unique_id)
-        if own is None or node.resource_type not in ("model", "snapshot"):
+        if own is None or node.resource_type not in ("model", "snapshot", "seed"):
             return b""
-        stored = node.materialized in STORED
-        return repr((node.unique_id, own.rows, [*own.columns.items()], stored)).encode()
+        columns = [*own.columns.items()]
+        stored = node.materialized in STORED, laid_out(node)
+        # The rows of a seed are compared as they stand in its file.
+        query = () if node.resource_type == "seed" else (own.rows, columns)
+        return repr((node.unique_id, query, stored)).encode()
 
     def decided(unique_id: str) -> bytes:
         """The order of a relation's rows, as far as anything decides it."""
         seen = analysis.nodes.get(canonical.get(unique_id, unique_id))
-        if seen is None or not (seen.order or seen.incidental):
+        node = project.nodes.get(unique_id)
+        if seen is None or node is None:
             return b""
-        stored = project.nodes[unique_id].materialized in STORED
-        return repr((seen.order, seen.incidental, stored)).encode()
+        by_query = seen.order, seen.incidental, node.materialized in STORED
+        known = [*(by_query if any(by_query[:2]) else ()), *laid_out(node)]
+        return repr(known).encode() if known else b""
 
     marks: dict[str, list[Mark]] = defaultdict(list)
     for unique_id, node in project.nodes.items():

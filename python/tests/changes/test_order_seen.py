@@ -103,3 +103,37 @@ def test_who_reads_the_relation_as_a_source_sees_its_order() -> None:
         )
 
     assert "model.p.reader" in compare(edited(1), edited(2)).changed
+
+
+def laid(types: Any = WHOLE, **config: Any) -> Project:
+    """A list, and a sum, of a table that is stored by these settings."""
+    edited = node("model.p.edited", "select k, v from s.t", T, config=config)
+    reader = node("model.p.reader", "select list(k) as l, sum(v) as n from s.edited", edited.unique_id)
+    return project(
+        source(T), edited, reader, types={T: types, edited.unique_id: types}, adapter="duckdb"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("types", [WHOLE, {"k": "bigint", "v": "double"}])
+@pytest.mark.parametrize(
+    ("config", "orders"),
+    [
+        ({"cluster_by": ["k"]}, True),
+        ({"partition_by": ["k"]}, True),
+        ({"indexes": [{"columns": ["k"]}]}, True),
+        ({"post-hook": [{"sql": "create index i on {{ this }} (k)"}]}, True),
+        ({"cluster_by": []}, False),
+        ({"tags": ["nightly"]}, False),
+        ({"grants": {"select": ["reader"]}}, False),
+        ({"persist_docs": {"relation": True}}, False),
+    ],
+)
+def test_a_table_that_is_laid_out_otherwise_gives_its_rows_in_another_order(
+    config: dict[str, Any], orders: bool, types: Any
+) -> None:
+    """Its rows are the same: only what sees their order changes. A sum of whole numbers sees none."""
+    changed = compare(laid(types), laid(types, **config)).changed
+    seen = {"l"} | ({"n"} if types is not WHOLE else set())
+    assert {u: {*change.redefined} for u, change in changed.items()} == (
+        {"model.p.reader": seen} if orders else {}
+    )
