@@ -45,6 +45,9 @@ def order_read(node: Node, project: Project, types: Types | None) -> OrderRead:
     """
     dialect = dialect_of(project.metadata.adapter_type)
     sql = "" if node.is_python else node.compiled_code or ""  # no query: all of it
+    if node.resource_type == "test" and not counts_rows(node):  # as dbt runs it
+        limit = f"limit {node.config['limit']}" if node.config.get("limit") else ""
+        sql = f"select {node.config['fail_calc']} as failures from ({sql}\n{limit}) as rows_of_test"
     above = relations_above(node.unique_id, project)
     return OrderRead(
         sql, dialect, None if types is None else inexact_columns(above, types, dialect)
@@ -62,9 +65,12 @@ def laid_out(node: Node) -> list[tuple[str, object]]:
 
 def counted(node: Node, columns: frozenset[str]) -> frozenset[str]:
     """The columns of a node that count: of a test that counts its rows none, whatever they show."""
-    if node.resource_type == "test" and node.config.get("fail_calc") in (None, "count(*)"):
-        return columns & {EVERYTHING}
-    return columns
+    return columns & {EVERYTHING} if counts_rows(node) else columns
+
+
+def counts_rows(node: Node) -> bool:
+    """Whether a node is a test that fails by the number of its rows."""
+    return node.resource_type == "test" and node.config.get("fail_calc") in (None, "count(*)")
 
 
 def relations_above(unique_id: str, project: Project) -> set[str]:

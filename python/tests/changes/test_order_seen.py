@@ -108,7 +108,9 @@ def test_who_reads_the_relation_as_a_source_sees_its_order() -> None:
 def laid(types: Any = WHOLE, **config: Any) -> Project:
     """A list, and a sum, of a table that is stored by these settings."""
     edited = node("model.p.edited", "select k, v from s.t", T, config=config)
-    reader = node("model.p.reader", "select list(k) as l, sum(v) as n from s.edited", edited.unique_id)
+    reader = node(
+        "model.p.reader", "select list(k) as l, sum(v) as n from s.edited", edited.unique_id
+    )
     return project(
         source(T), edited, reader, types={T: types, edited.unique_id: types}, adapter="duckdb"
     )  # fmt: skip
@@ -137,3 +139,28 @@ def test_a_table_that_is_laid_out_otherwise_gives_its_rows_in_another_order(
     assert {u: {*change.redefined} for u, change in changed.items()} == (
         {"model.p.reader": seen} if orders else {}
     )
+
+
+@pytest.mark.parametrize(
+    ("config", "seen"),
+    [
+        ({}, False),
+        ({"limit": 5}, False),  # so many rows, whichever
+        ({"fail_calc": "max(v)"}, False),
+        ({"fail_calc": "max(v)", "limit": 5}, True),
+        ({"fail_calc": "first(v)"}, True),
+    ],
+)
+def test_a_test_sees_an_order_by_what_dbt_makes_of_its_rows(
+    config: dict[str, Any], seen: bool
+) -> None:
+    def side(above: int) -> Project:
+        edited = node("model.p.edited", f"select k, v, v + {above} as w from s.t", T)
+        test = node("test.p.top", "select k, v from s.edited", edited.unique_id, config=config)
+        return project(
+            source(T), edited, test, types={T: WHOLE, edited.unique_id: WHOLE}, adapter="duckdb"
+        )
+
+    comparison = compare(side(1), side(2))
+    sides = comparison.base_analysis, comparison.head_analysis
+    assert len({side.tests["test.p.top"].rows_fingerprint for side in sides}) == 1 + seen
