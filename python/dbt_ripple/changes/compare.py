@@ -278,7 +278,7 @@ def compare(
     ]
     if _prove(comparison, cache):
         _semantic_layer_again(comparison, cache)
-    if projects is not None and (seen := readers_of_order(comparison)):
+    if projects is not None and (seen := readers_of_order(comparison, cache)):
         _compare_in_other_order(comparison, seen, cache, projects)
     return comparison
 

@@ -20,6 +20,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.varying_columns import EVERYTHING
+from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.order_seen import READERS, counted, laid_out, order_read, table_of
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import STORED
@@ -28,8 +29,14 @@ if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison
 
 
-def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
+def readers_of_order(
+    comparison: Comparison, cache: Cache | None = None
+) -> dict[str, frozenset[str]]:
     """The nodes and tests of head that may see other rows come first, each with the columns for which.
+
+    Args:
+        comparison: of base and head.
+        cache: has which queries see no order.
 
     Returns:
         Columns in lower case, `EVERYTHING` for all of it; nothing of what changed as a whole anyway.
@@ -60,8 +67,13 @@ def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
         node = head.nodes.get(unique_id)
         if node is None or node.resource_type not in READERS or unique_id not in base.nodes:
             continue
+        if _has_changed(comparison, unique_id):
+            continue
+        read = order_read(node, head, base.types, cache)
+        if read is None:
+            continue
         parents = {names.get(p, p) for p in head.parents.get(unique_id, ())}
-        order = order_read(node, head, base.types).by(tables)
+        order = read.by(tables)
         columns = counted(node, order.open if parents.isdisjoint(moved) else order.ties)
         if columns and not _has_changed(comparison, unique_id, columns):
             seen[unique_id] = columns
@@ -105,8 +117,10 @@ def _stored_otherwise(base: Project, head: Project) -> tuple[set[str], set[str]]
     )
 
 
-def _has_changed(comparison: Comparison, unique_id: str, columns: frozenset[str]) -> bool:
-    """Whether these columns of a node, or its rows, are known to have changed."""
+def _has_changed(
+    comparison: Comparison, unique_id: str, columns: frozenset[str] | None = None
+) -> bool:
+    """Whether these columns of a node, or its rows, are known to have changed; by default all of it."""
     if unique_id in comparison.head_analysis.tests:
         then = comparison.base_analysis.tests.get(unique_id)
         now = comparison.head_analysis.tests[unique_id]
@@ -114,6 +128,10 @@ def _has_changed(comparison: Comparison, unique_id: str, columns: frozenset[str]
     change = comparison.changed.get(unique_id)
     if change is None:
         return False
+    changed = {name.lower() for name in (*change.redefined, *change.added)}
+    if columns is None:
+        there = comparison.head_analysis.nodes[unique_id].columns
+        return change.rows and changed >= {name.lower() for name in there}
     if EVERYTHING in columns:
         return change.rows
-    return columns <= {name.lower() for name in (*change.redefined, *change.added)}
+    return columns <= changed

@@ -17,6 +17,7 @@ from dbt_ripple.flow.determinism import inexact_type
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.varying_columns import EVERYTHING, OrderRead
+from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.linking.project_context import Mark, ProjectContext
 from dbt_ripple.graph.node_properties import LAYING_OUT, hooks_in
@@ -35,13 +36,16 @@ def table_of(node: Node) -> str:
     return (node.identifier or node.alias or node.name).lower()
 
 
-def order_read(node: Node, project: Project, types: Types | None) -> OrderRead:
-    """What of a node's query depends on the order of the rows that it reads.
+def order_read(
+    node: Node, project: Project, types: Types | None, cache: Cache | None = None
+) -> OrderRead | None:
+    """What of a node's query depends on the order of the rows that it reads; None for nothing.
 
     Args:
         node: of the project.
         project: whose parents are looked at.
         types: the columns of relations; None if none are known.
+        cache: has which queries see no order.
     """
     dialect = dialect_of(project.metadata.adapter_type)
     sql = "" if node.is_python else node.compiled_code or ""  # no query: all of it
@@ -49,9 +53,20 @@ def order_read(node: Node, project: Project, types: Types | None) -> OrderRead:
         limit = f"limit {node.config['limit']}" if node.config.get("limit") else ""
         sql = f"select {node.config['fail_calc']} as failures from ({sql}\n{limit}) as rows_of_test"
     above = relations_above(node.unique_id, project)
-    return OrderRead(
-        sql, dialect, None if types is None else inexact_columns(above, types, dialect)
-    )
+    inexact = None if types is None else inexact_columns(above, types, dialect)
+    key = b""
+    if cache is not None:
+        known = "" if inexact is None else repr(sorted(inexact))
+        parts = (dialect, sql, known, str(counts_rows(node)))
+        key = cache.key(b"order", *(part.encode("utf-8", "surrogatepass") for part in parts))
+        if cache.view(key) is not None:
+            return None
+    read = OrderRead(sql, dialect, inexact)
+    if counted(node, read.by().ties):
+        return read
+    if cache is not None:
+        cache.put(key, b"none")
+    return None
 
 
 def laid_out(node: Node) -> list[tuple[str, object]]:
@@ -92,7 +107,7 @@ def inexact_columns(relations: Iterable[str], types: Types, dialect: str) -> set
 
 
 def order_marks(
-    context: ProjectContext, analysis: Analysis, types: Types | None
+    context: ProjectContext, analysis: Analysis, types: Types | None, cache: Cache | None = None
 ) -> dict[str, list[Mark]]:
     """What sees an order of rows, marked with all that may change that order.
 
@@ -103,6 +118,7 @@ def order_marks(
         context: of a project.
         analysis: of it, with own fingerprints.
         types: as of `order_read`.
+        cache: as of `order_read`.
 
     Returns:
         Of nodes and tests, by unique_id, the columns that see an order, and the fingerprints.
@@ -142,8 +158,8 @@ def order_marks(
     for unique_id, node in project.nodes.items():
         if node.resource_type not in READERS or (not node.compiled_code and not node.is_python):
             continue
-        read = order_read(node, project, types)
-        if not counted(node, read.by().ties):
+        read = order_read(node, project, types, cache)
+        if read is None:
             continue
         direct = project.parents.get(unique_id, ())
         inlined = [p for p in direct if p in project.nodes and project.nodes[p].is_ephemeral]

@@ -49,11 +49,11 @@ def with_test_outcomes(
     project = context.project
     side = ComparedSide.of(context, analysis, frozenset(), cache, seeds)
     ordered: dict[str, NodeAnalysis] = {}
-    if marks := order_marks(context, analysis, None):
+    if marks := order_marks(context, analysis, None, cache):
         context.in_other_order = marks
         linked = _linked(side.linker(LinkingMode()), analysis)
         ordered = {test: seen for test, seen in linked.items() if seen != analysis.tests[test]}
-    context.in_other_order = order_marks(context, analysis, project.catalog)
+    context.in_other_order = order_marks(context, analysis, project.catalog, cache)
     types = project.catalog if keys is None else keys
     mode = _Alone(side, lambda unique_id: types.get(unique_id, ()), KnownConstraints())
     typed = _linked(mode.linker, analysis)

@@ -459,11 +459,7 @@ def view_to_table(world: World, unique_id: str) -> Edit | None:
     project = world.project
     inlined = lambda u: project.nodes[u].is_ephemeral  # noqa: E731
     readers = reach_all([unique_id], project.children, through=inlined)
-    if any(
-        order_read(project.nodes[u], project, project.types).by().ties
-        for u in readers
-        if u != unique_id
-    ):
+    if any(order_read(project.nodes[u], project, project.types) for u in readers if u != unique_id):
         return None
     return Edit(config={unique_id: {"materialized": other}})
 
