@@ -62,7 +62,9 @@ def readers_of_order(
     seen: dict[str, frozenset[str]] = {}
     starts = {*edited, *moved}
     below = reach_all((child for u in starts for child in children.get(u, ())), children)
-    tables = {table_of(head.nodes[u]) for u in starts | below.keys() if u in head.nodes}
+    reached = [head.nodes[u] for u in starts | below.keys() if u in head.nodes]
+    # The text of an ephemeral model is its reader's own, its order is not.
+    tables = {table_of(node) for node in reached if not node.is_ephemeral}
     for unique_id in below:
         node = head.nodes.get(unique_id)
         if node is None or node.resource_type not in READERS or unique_id not in base.nodes:
@@ -72,9 +74,10 @@ def readers_of_order(
         read = order_read(node, head, base.types, cache)
         if read is None:
             continue
-        parents = {names.get(p, p) for p in head.parents.get(unique_id, ())}
-        order = read.by(tables)
-        columns = counted(node, order.open if parents.isdisjoint(moved) else order.ties)
+        parents = {names.get(p, p) for p in head.parents.get(unique_id, ())} & moved
+        inlined = {table_of(head.nodes[p]) for p in parents if head.nodes[p].is_ephemeral}
+        order = read.by(tables | inlined)
+        columns = counted(node, order.ties if parents else order.open)
         if columns and not _has_changed(comparison, unique_id, columns):
             seen[unique_id] = columns
     return seen

@@ -26,6 +26,7 @@ from dbt_ripple.flow.determinism import (
     is_distinct,
 )
 from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.flow.reading.reader import UNREAD, Text, parse_statement
 from dbt_ripple.flow.reading.token_kinds import called
 from dbt_ripple.flow.unused_cte_bodies import reads_by_text
@@ -123,7 +124,8 @@ class OrderRead:
         """The columns that rows of these tables decide by their order; `EVERYTHING` where it may be any.
 
         Args:
-            tables: their names, in lower case; None for all that are read.
+            tables: their names, in lower case, of ephemeral models those of their CTEs; None for all that
+                are read.
         """
         if self._tree is None:
             return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
@@ -148,12 +150,12 @@ def _sees_one_of(piece: Any, names: Collection[str]) -> bool:
 
 
 def _tables(query: Any, looked: set[int]) -> Iterator[str]:
-    """The names, in lower case, of the tables that a query reads, by CTEs too."""
+    """The names, in lower case, of the tables that a query reads, by CTEs too, and of inlined models."""
     for table in query.find_all(exp.Table):
-        cte = cte_of(table)
-        if cte is None:
-            yield table.name.lower()
-        elif id(cte) not in looked:
+        cte, name = cte_of(table), table.name.lower()
+        if cte is None or name.startswith(EPHEMERAL_PREFIX):
+            yield name
+        if cte is not None and id(cte) not in looked:
             looked.add(id(cte))
             yield from _tables(cte.this, looked)
 

@@ -16,6 +16,7 @@ from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.flow.determinism import inexact_type
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.flow.varying_columns import EVERYTHING, OrderRead
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import Analysis
@@ -32,8 +33,9 @@ Types = Mapping[str, Sequence[CatalogColumn]]
 
 
 def table_of(node: Node) -> str:
-    """What a query calls a node's relation, without its schema, in lower case."""
-    return (node.identifier or node.alias or node.name).lower()
+    """What a query calls a node's relation, without its schema, or an ephemeral model's CTE, in lower case."""
+    name = (node.identifier or node.alias or node.name).lower()
+    return EPHEMERAL_PREFIX + name if node.is_ephemeral else name
 
 
 def order_read(
@@ -161,16 +163,14 @@ def order_marks(
         read = order_read(node, project, types, cache)
         if read is None:
             continue
-        direct = project.parents.get(unique_id, ())
-        inlined = [p for p in direct if p in project.nodes and project.nodes[p].is_ephemeral]
-        for relation in sorted(relations_above(unique_id, project)):
-            tables = {table_of(project.nodes[relation])}
-            seen = read.by(tables)
-            columns = counted(node, seen.open)
-            order = b"".join(map(decided, [relation, *inlined]))
+        inlined = [p for p in project.parents.get(unique_id, ()) if project.nodes[p].is_ephemeral]
+        for relation in (*sorted(relations_above(unique_id, project)), *inlined):
+            seen = read.by({table_of(project.nodes[relation])})
+            # The text of an ephemeral model is the reader's own, its order is not.
+            columns = counted(node, seen.open) if relation not in inlined else frozenset()
             pairs = (
                 (columns, above(relation) if columns else b""),
-                (counted(node, seen.ties), order),
+                (counted(node, seen.ties), decided(relation)),
             )
             # Without an order that can change, a column stays the equal of another one.
             marks[unique_id] += [

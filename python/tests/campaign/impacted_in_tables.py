@@ -38,9 +38,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from collected_events import BROKER, dataset, run_event
 
-from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts import CatalogColumn, Project
 from dbt_ripple.artifacts.assets_file import DeclaredAsset, read_assets
-from dbt_ripple.changes import compare
+from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.asset_changes import declared_otherwise
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
@@ -155,6 +155,18 @@ def side_rows(
         yield table, [replace(row, snapshot_id=id_, **more) for row in rows]
 
 
+def keys_known(comparison: Comparison) -> dict[str, list[CatalogColumn]]:
+    """Base's catalog without what has changed."""
+    changed = {
+        unique_id: {name.lower() for name in (*change.redefined, *change.added)}
+        for unique_id, change in comparison.changed.items()
+    }
+    return {
+        unique_id: [c for c in columns if c.name.lower() not in changed.get(unique_id, ())]
+        for unique_id, columns in comparison.head.catalog.items()
+    }
+
+
 def make(
     world: World, setting: Setting, edits: Iterator[tuple[str, str, Any]], to: Answers
 ) -> None:
@@ -180,7 +192,7 @@ def make(
         to.edits[number] = f"{setting}: {words}"
         selected = {test.unique_id for test in select_from(comparison, facts=False).tests}
         to.selected[number], to.tried[number] = impacted, selected - impacted
-        keys = {u: columns for u, columns in head.catalog.items() if u in comparison.unchanged()}
+        keys = keys_known(comparison)
         for table, rows in (*before, *side_rows(head, now, number, 1, keys)):
             for row in rows:
                 more = {"project_name": number} if table == "snapshots" else {}

@@ -164,3 +164,28 @@ def test_a_test_sees_an_order_by_what_dbt_makes_of_its_rows(
     comparison = compare(side(1), side(2))
     sides = comparison.base_analysis, comparison.head_analysis
     assert len({side.tests["test.p.top"].rows_fingerprint for side in sides}) == 1 + seen
+
+
+@pytest.mark.parametrize("kind", ["view", "ephemeral"])
+@pytest.mark.parametrize(
+    ("types", "seen"), [(WHOLE, False), ({"k": "bigint", "v": "double"}, True)]
+)
+def test_the_order_of_an_ephemeral_model_is_seen_as_that_of_a_view(
+    kind: str, types: dict[str, str], seen: bool
+) -> None:
+    """0.0 and -0.0 are equal: which of them a group shows goes by the order of its rows."""
+
+    def side(order: str) -> Project:
+        inner = f"select k, v from s.t order by {order}"
+        edited = node("model.p.edited", inner, T, config={"materialized": kind})
+        read = "s.edited" if kind == "view" else "__dbt__cte__edited"
+        text = f"select v, count(*) as n from {read} group by v"
+        if kind == "ephemeral":
+            text = f"with __dbt__cte__edited as ({inner}) {text}"
+        known = {T: types} | ({edited.unique_id: types} if kind == "view" else {})
+        return project(
+            source(T), edited, node("model.p.reader", text, edited.unique_id), types=known, adapter="duckdb"
+        )  # fmt: skip
+
+    changed = compare(side("k"), side("v")).changed.get("model.p.reader")
+    assert (changed is not None and "v" in changed.redefined) is seen
