@@ -40,6 +40,8 @@
             'own_rows_fingerprint': 'string',
             'relation_key': 'string',
             'label': 'string',
+            'ordered_fingerprint': 'string',
+            'typed_fingerprint': 'string',
         },
         'columns': {
             'snapshot_id': 'string',

@@ -52,7 +52,8 @@ data_tests as (
         snapshot_id,
         unique_id,
         name,
-        test_fingerprint
+        coalesce(ordered_fingerprint, test_fingerprint) as fingerprint,
+        typed_fingerprint
     from (
         select
             *,
@@ -69,7 +70,8 @@ base_tests as (
     select
         pairs.head_snapshot_id,
         data_tests.unique_id,
-        data_tests.test_fingerprint
+        data_tests.fingerprint,
+        data_tests.typed_fingerprint
     from pairs
     inner join data_tests on pairs.base_snapshot_id = data_tests.snapshot_id
 ),
@@ -89,9 +91,9 @@ impacted as (
             pairs.head_snapshot_id = base_tests.head_snapshot_id
             and data_tests.unique_id = base_tests.unique_id
     where
-        base_tests.test_fingerprint is null
-        or data_tests.test_fingerprint is null
-        or data_tests.test_fingerprint != base_tests.test_fingerprint
+        -- Either fingerprint shows that nothing changed: a load without a catalog has another typed one.
+        coalesce(data_tests.fingerprint != base_tests.fingerprint, true)
+        and coalesce(data_tests.typed_fingerprint != base_tests.typed_fingerprint, true)
 ),
 
 vertices as (

@@ -114,7 +114,7 @@ def compare(
     ]
     if _prove(comparison, cache):
         _semantic_layer_again(comparison, cache)
-    if projects is not None and (seen := readers_of_order(comparison)):
+    if projects is not None and (seen := readers_of_order(comparison, cache)):
         _compare_in_other_order(comparison, seen, cache, projects)
     return comparison
 
@@ -169,7 +169,7 @@ def _compare_in_other_order(
 ) -> None:
     """Compare once more, where what sees the order of rows may see another one."""
     head, context = comparison.head, comparison.head_context
-    context.in_other_order = seen
+    context.in_other_order = {u: [(columns, b"in other order")] for u, columns in seen.items()}
     seeds = comparison.seeds
     comparison.head_analysis = analyse(head, cache=cache, seeds=seeds.head, context=context)
     _believe_base(comparison)

@@ -5,41 +5,45 @@ first of a group, a list, the number of a row, a sum of floating point numbers, 
 is shown) may come out otherwise with any edit above, even where that leaves the same bag of rows.
 
 So once all else is compared, what reads a relation whose order may be another one is looked at
-(`flow.varying_columns.by_order`). Where no ORDER BY stands, any edit above counts, and so does a view
+(`graph.order_seen`). Where no ORDER BY stands, any edit above counts, and so does a view
 that is made a table. Where one does, and of sums and the like, what is known to decide the order
-counts: what a relation's ``order`` and ``incidental`` say. An edit of the reader itself shows in its
-own fingerprint.
+counts: what a relation's ``order`` and ``incidental`` say, and how it is laid out. An edit of the reader
+itself shows in its own fingerprint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.rewritten import rewritten
-from dbt_ripple.flow.determinism import inexact_type
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.flow.varying_columns import EVERYTHING, ByOrder, by_order
+from dbt_ripple.flow.varying_columns import EVERYTHING
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.order_seen import READERS, counted, laid_out, order_read, table_of
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import STORED
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison
 
-_READERS: Final = frozenset({"model", "snapshot", "test"})
-_ALL: Final = frozenset({EVERYTHING})
 
-
-def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
+def readers_of_order(
+    comparison: Comparison, cache: Cache | None = None
+) -> dict[str, frozenset[str]]:
     """The nodes and tests of head that may see other rows come first, each with the columns for which.
+
+    Args:
+        comparison: of base and head.
+        cache: has which queries see no order.
 
     Returns:
         Columns in lower case, `EVERYTHING` for all of it; nothing of what changed as a whole anyway.
     """
     head, base = comparison.head, comparison.base
-    stored_otherwise = _stored_otherwise(base, head)
-    edited = {*_edited(comparison), *stored_otherwise}
+    stored_otherwise, laid_out_otherwise = _stored_otherwise(base, head)
+    edited = {*_edited(comparison), *stored_otherwise, *laid_out_otherwise}
     before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
     moved = {
         unique_id
@@ -49,59 +53,34 @@ def readers_of_order(comparison: Comparison) -> dict[str, frozenset[str]]:
         and then.rows_fingerprint == here.rows_fingerprint  # else what sees them has changed
         and (then.order, then.incidental) != (here.order, here.incidental)
     }
+    moved |= laid_out_otherwise
     moved |= {u for u in stored_otherwise if u in now and (now[u].order or now[u].incidental)}
-    names = {u: comparison.head_context.names.canonical.get(u, u) for u in head.nodes}
+    names = comparison.head_context.names.canonical
+    children = {**head.children}
+    for source, built in names.items():
+        children[built] = [*children.get(built, ()), source]
     seen: dict[str, frozenset[str]] = {}
-    reached = reach_all([*edited, *moved], head.children)
-    tables = {_table(head.nodes[u]) for u in reached if u in head.nodes}
-    for unique_id, distance in reached.items():
+    starts = {*edited, *moved}
+    below = reach_all((child for u in starts for child in children.get(u, ())), children)
+    reached = [head.nodes[u] for u in starts | below.keys() if u in head.nodes]
+    # The text of an ephemeral model is its reader's own, its order is not.
+    tables = {table_of(node) for node in reached if not node.is_ephemeral}
+    for unique_id in below:
         node = head.nodes.get(unique_id)
-        if node is None or node.resource_type not in _READERS or unique_id not in base.nodes:
+        if node is None or node.resource_type not in READERS or unique_id not in base.nodes:
             continue
-        parents = {names.get(p, p) for p in head.parents.get(unique_id, ())}
-        if not distance and parents.isdisjoint(moved):
+        if _has_changed(comparison, unique_id):
             continue
-        order = order_of(node, head, base, tables)
-        columns = order.open if parents.isdisjoint(moved) else order.ties
-        if node.resource_type == "test" and node.config.get("fail_calc") in (None, "count(*)"):
-            columns &= _ALL  # it counts its rows, whatever they show
+        read = order_read(node, head, base.types, cache)
+        if read is None:
+            continue
+        parents = {names.get(p, p) for p in head.parents.get(unique_id, ())} & moved
+        inlined = {table_of(head.nodes[p]) for p in parents if head.nodes[p].is_ephemeral}
+        order = read.by(tables | inlined)
+        columns = counted(node, order.ties if parents else order.open)
         if columns and not _has_changed(comparison, unique_id, columns):
             seen[unique_id] = columns
     return seen
-
-
-def _table(node: Node) -> str:
-    """What a query calls a node's relation, without its schema, in lower case."""
-    return (node.identifier or node.alias or node.name).lower()
-
-
-def order_of(
-    node: Node, head: Project, base: Project, moved: Collection[str] | None = None
-) -> ByOrder:
-    """The columns of a node of head that depend on the order of the rows that it reads (`by_order`)."""
-    if node.is_python or not node.compiled_code:
-        return ByOrder(_ALL, _ALL)
-    inexact = inexact_columns(_relations_above(node.unique_id, head), base)
-    return by_order(node.compiled_code, dialect_of(head.metadata.adapter_type), inexact, moved)
-
-
-def _relations_above(unique_id: str, project: Project) -> Iterable[str]:
-    """What a node reads: of ephemeral models, whose text is part of its own, what these read."""
-    ephemeral = {node.unique_id for node in project.of_type("model") if node.is_ephemeral}
-    above = reach_all([unique_id], project.parents, through=ephemeral.__contains__)
-    return above.keys() - ephemeral - {unique_id}
-
-
-def inexact_columns(relations: Iterable[str], base: Project) -> set[str] | None:
-    """The columns of relations whose equal values may not be the same; None where types are not known."""
-    dialect = dialect_of(base.metadata.adapter_type)
-    names: set[str] = set()
-    for relation in relations:
-        columns = base.types.get(relation)
-        if not columns:
-            return None
-        names |= {c.name.lower() for c in columns if inexact_type(c.type or "", dialect)}
-    return names
 
 
 def _edited(comparison: Comparison) -> Iterable[str]:
@@ -128,18 +107,23 @@ def _code_differs(base: dict[str, Node], node: Node) -> bool:
     return node.unique_id not in base or base[node.unique_id].raw_code != node.raw_code
 
 
-def _stored_otherwise(base: Project, head: Project) -> set[str]:
-    """The models that are a table on one side, and a view or nothing on the other one."""
-    return {
-        node.unique_id
-        for node in head.of_type("model")
-        if (then := base.nodes.get(node.unique_id)) is not None
-        and (then.materialized in STORED) != (node.materialized in STORED)
-    }
+def _stored_otherwise(base: Project, head: Project) -> tuple[set[str], set[str]]:
+    """The models that are a table on one side and a view on the other one; the relations laid out otherwise."""
+    both = [
+        (then, node)
+        for node in head.of_type("model", "snapshot", "seed")
+        if (then := base.nodes.get(node.unique_id)) is not None and then is not node
+    ]
+    return (
+        {n.unique_id for t, n in both if (t.materialized in STORED) != (n.materialized in STORED)},
+        {n.unique_id for t, n in both if laid_out(t) != laid_out(n)},
+    )
 
 
-def _has_changed(comparison: Comparison, unique_id: str, columns: frozenset[str]) -> bool:
-    """Whether these columns of a node, or its rows, are known to have changed."""
+def _has_changed(
+    comparison: Comparison, unique_id: str, columns: frozenset[str] | None = None
+) -> bool:
+    """Whether these columns of a node, or its rows, are known to have changed; by default all of it."""
     if unique_id in comparison.head_analysis.tests:
         then = comparison.base_analysis.tests.get(unique_id)
         now = comparison.head_analysis.tests[unique_id]
@@ -147,6 +131,10 @@ def _has_changed(comparison: Comparison, unique_id: str, columns: frozenset[str]
     change = comparison.changed.get(unique_id)
     if change is None:
         return False
+    changed = {name.lower() for name in (*change.redefined, *change.added)}
+    if columns is None:
+        there = comparison.head_analysis.nodes[unique_id].columns
+        return change.rows and changed >= {name.lower() for name in there}
     if EVERYTHING in columns:
         return change.rows
-    return columns <= {name.lower() for name in (*change.redefined, *change.added)}
+    return columns <= changed

@@ -26,6 +26,7 @@ from dbt_ripple.flow.determinism import (
     is_distinct,
 )
 from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.flow.reading.reader import UNREAD, Text, parse_statement
 from dbt_ripple.flow.reading.token_kinds import called
 from dbt_ripple.flow.unused_cte_bodies import reads_by_text
@@ -91,39 +92,53 @@ class ByOrder(NamedTuple):
     ties: frozenset[str]
 
 
-def by_order(
-    sql: str,
-    dialect: str,
-    inexact: Iterable[str] | None,
-    moved: Collection[str] | None = None,
-) -> ByOrder:
-    """The columns of a query that depend on the order of rows; `EVERYTHING` where it may be any.
+class OrderRead:
+    """Which columns of a query depend on the order of rows, asked of one table after another.
 
     Args:
         sql: a compiled query.
         dialect: sqlglot's name of its engine.
         inexact: as of `nondeterminism`.
-        moved: the names, in lower case, of the tables whose rows may come in another order; None for all.
 
     Example:
-        >>> seen = by_order("select a, first(b) as f, sum(c) as s from t group by a", "duckdb", ["c"])
+        >>> sql = "select a, first(b) as f, sum(c) as s from t group by a"
+        >>> seen = OrderRead(sql, "duckdb", ["c"]).by({"t"})
         >>> sorted(seen.open), sorted(seen.ties)
         (['f'], ['f', 's'])
     """
-    try:
-        tree = parse_statement(sql, dialect)
-    except UNREAD:
-        tree = None
-    if not isinstance(tree, exp.Query):
-        return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
-    query = QueryPieces(tree, dialect, None if inexact is None else {n.lower() for n in inexact})
-    unordered, tied = (
-        [n for n in _pieces(query, *causes) if moved is None or _sees_one_of(n, moved)]
-        for causes in ((Cause.ORDER, Cause.UNKNOWN), (Cause.TIES,))
-    )
-    ties = made_of(tree, [*unordered, *(n for n in tied if not isinstance(n, _SHOWING))], ())
-    shown = [key for n in tied if isinstance(n, _SHOWING) for key in _shown_keys(query, n)]
-    return ByOrder(made_of(tree, unordered, ()), ties | made_of(tree, shown, (), compared=False))
+
+    def __init__(self, sql: str, dialect: str, inexact: Iterable[str] | None) -> None:
+        try:
+            tree = parse_statement(sql, dialect)
+        except UNREAD:
+            tree = None
+        self._tree = tree if isinstance(tree, exp.Query) else None
+        if self._tree is None:
+            return
+        lower = None if inexact is None else {name.lower() for name in inexact}
+        self._query = QueryPieces(self._tree, dialect, lower)
+        self._unordered = _pieces(self._query, Cause.ORDER, Cause.UNKNOWN)
+        self._tied = _pieces(self._query, Cause.TIES)
+
+    def by(self, tables: Collection[str] | None = None) -> ByOrder:
+        """The columns that rows of these tables decide by their order; `EVERYTHING` where it may be any.
+
+        Args:
+            tables: their names, in lower case, of ephemeral models those of their CTEs; None for all that
+                are read.
+        """
+        if self._tree is None:
+            return ByOrder(frozenset({EVERYTHING}), frozenset({EVERYTHING}))
+        unordered, tied = (
+            [n for n in pieces if tables is None or _sees_one_of(n, tables)]
+            for pieces in (self._unordered, self._tied)
+        )
+        ties = [*unordered, *(n for n in tied if not isinstance(n, _SHOWING))]
+        shown = [k for n in tied if isinstance(n, _SHOWING) for k in _shown_keys(self._query, n)]
+        return ByOrder(
+            made_of(self._tree, unordered, ()),
+            made_of(self._tree, ties, ()) | made_of(self._tree, shown, (), compared=False),
+        )
 
 
 def _sees_one_of(piece: Any, names: Collection[str]) -> bool:
@@ -135,12 +150,12 @@ def _sees_one_of(piece: Any, names: Collection[str]) -> bool:
 
 
 def _tables(query: Any, looked: set[int]) -> Iterator[str]:
-    """The names, in lower case, of the tables that a query reads, by CTEs too."""
+    """The names, in lower case, of the tables that a query reads, by CTEs too, and of inlined models."""
     for table in query.find_all(exp.Table):
-        cte = cte_of(table)
-        if cte is None:
-            yield table.name.lower()
-        elif id(cte) not in looked:
+        cte, name = cte_of(table), table.name.lower()
+        if cte is None or name.startswith(EPHEMERAL_PREFIX):
+            yield name
+        if cte is not None and id(cte) not in looked:
             looked.add(id(cte))
             yield from _tables(cte.this, looked)
 

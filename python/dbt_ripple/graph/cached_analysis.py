@@ -24,6 +24,8 @@ class _Undecoded(msgspec.Struct):
     nodes: dict[str, msgspec.Raw]
     test_columns: list[tuple[str, str, str]]
     tests: dict[str, msgspec.Raw]
+    ordered_tests: dict[str, NodeAnalysis]
+    typed_tests: dict[str, NodeAnalysis]
     unit_tests: dict[str, UnitTestAnalysis]
     own: dict[str, Own]
     unlisted: list[str]
@@ -54,6 +56,8 @@ class CachedAnalysis(msgspec.Struct, array_like=True):
             test_columns=kept.test_columns,
             seconds={},
             tests=tests,
+            ordered_tests=kept.ordered_tests,
+            typed_tests=kept.typed_tests,
             unit_tests=kept.unit_tests,
             own=kept.own,
             unlisted=kept.unlisted,
@@ -62,7 +66,7 @@ class CachedAnalysis(msgspec.Struct, array_like=True):
 
 
 _NOTHING: Final = (
-    CachedAnalysis(_Undecoded({}, [], {}, {}, {}, [], {}), PackedEdges({}, [])),
+    CachedAnalysis(_Undecoded({}, [], {}, {}, {}, {}, {}, [], {}), PackedEdges({}, [])),
     Analysis({}, [], [], {}),
 )
 

@@ -114,6 +114,9 @@ class Analysis:
         test_columns: ``(test unique_id, node unique_id, column)`` for each column a test reads.
         seconds: wall time of the stages ``read``, ``parse`` and ``link``.
         tests: every data test by unique_id, as analysed: its fingerprints are those of its query.
+        ordered_tests: those that see the order of rows, with fingerprints of what may change it, where a load
+            asked for that (`graph.test_outcomes`).
+        typed_tests: all of them by what types of the catalog show, where a load asked for that.
         unit_tests: every unit test by unique_id.
         own: own fingerprints by unique_id, where they were asked for.
         unlisted: the relations that may have columns that nothing lists, by unique_id.
@@ -125,6 +128,8 @@ class Analysis:
     test_columns: list[tuple[str, str, str]]
     seconds: dict[str, float]
     tests: dict[str, NodeAnalysis] = field(default_factory=dict)
+    ordered_tests: dict[str, NodeAnalysis] = field(default_factory=dict)
+    typed_tests: dict[str, NodeAnalysis] = field(default_factory=dict)
     unit_tests: dict[str, UnitTestAnalysis] = field(default_factory=dict)
     own: dict[str, Own] = field(default_factory=dict)
     unlisted: list[str] = field(default_factory=list)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -168,7 +168,10 @@ def build_rows(
     # As dbt has it: hooks that ask for all nodes do not see the assets, and no asset changes a test.
     context = ProjectContext(project.of_dbt or project)
     keys = _relation_keys(context)
-    test_fingerprints = outcome_fingerprints(context, analysis.tests)
+    outcomes = [
+        outcome_fingerprints(context, tests)
+        for tests in (analysis.tests, analysis.ordered_tests, analysis.typed_tests)
+    ]
     rows: dict[str, list[msgspec.Struct]] = {
         "nodes": [
             _node_row(
@@ -177,7 +180,7 @@ def build_rows(
                 node=nodes.get(unique_id),
                 seen=analysis.nodes.get(unique_id),
                 project=project,
-                test_fingerprint=test_fingerprints.get(unique_id),
+                outcomes=[of_tests.get(unique_id) for of_tests in outcomes],
                 own=analysis.own.get(unique_id),
                 relation_key=keys.get(unique_id),
             )
@@ -335,7 +338,7 @@ def _node_row(
     node: Node | None,
     seen: NodeAnalysis | None,
     project: Project,
-    test_fingerprint: str | None,
+    outcomes: Sequence[str | None],
     own: Own | None,
     relation_key: str | None,
 ) -> NodeRow:
@@ -413,10 +416,12 @@ def _node_row(
         rows_fingerprint=fingerprint,
         analysis_status=status,
         analysis_reason=reason,
-        test_fingerprint=test_fingerprint,
+        test_fingerprint=outcomes[0],
         own_rows_fingerprint=own.rows if own else None,
         relation_key=relation_key,
         label=node.label or None,
+        ordered_fingerprint=outcomes[1],
+        typed_fingerprint=outcomes[2],
     )
 
 

@@ -74,6 +74,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     own_rows_fingerprint: str | None
     relation_key: str | None = None
     label: str | None = None
+    ordered_fingerprint: str | None = None
+    typed_fingerprint: str | None = None
 
 
 class ColumnRow(msgspec.Struct, frozen=True):

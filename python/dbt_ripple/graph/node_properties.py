@@ -68,6 +68,14 @@ does with free words (``tblproperties``, ``options``), what drops rows with time
 (``row_access_policy``) is not among them.
 """
 
+LAYING_OUT: Final = frozenset(
+    """
+    auto_liquid_cluster automatic_clustering buckets cluster_by clustered_by compression dist
+    file_format indexes liquid_clustered_by partition_by partitioned_by sort sort_type
+    """.split()
+)
+"""Of what changes no row and no value, what may decide in which order an engine finds the rows it stored."""
+
 _APART: Final = frozenset({"post-hook", "pre-hook", "sql_header"})
 _APART_OF: Final = {
     "incremental": frozenset({"check_cols", "unique_key", "updated_at"}),

@@ -232,7 +232,8 @@ class TargetFolder:
     def as_loaded(self) -> Analysis:
         """What a load writes, and compares with what another one wrote: with expressions and own fingerprints.
 
-        Columns of seeds are told apart by their values.
+        Columns of seeds are told apart by their values, and tests by what two sides are compared by, too
+        (`graph.test_outcomes`).
 
         Raises:
             RippleError: as `summary`.
@@ -272,10 +273,14 @@ class TargetFolder:
             check_compiled(project)
             # Here, because a warm run does without.
             from dbt_ripple.graph.analyse_project import analyse
+            from dbt_ripple.graph.linking.project_context import ProjectContext
             from dbt_ripple.graph.linking.seeds import SeedFiles
             from dbt_ripple.graph.process_pool import cores, in_processes
+            from dbt_ripple.graph.test_outcomes import with_test_outcomes
 
             processes = cores() if self.processes is None else self.processes
+            seeds = SeedFiles.by_their_values(project) if to_load else None
+            context = ProjectContext(project)
             analysis = analyse(
                 project,
                 tests=tests,
@@ -283,8 +288,11 @@ class TargetFolder:
                 own=own,
                 cache=self.cache,
                 lower_many=self._lower_many or in_processes(processes),
-                seeds=SeedFiles.by_their_values(project) if to_load else None,
+                seeds=seeds,
+                context=context,
             )
+            if seeds is not None:
+                analysis = with_test_outcomes(context, analysis, seeds, self.cache)
             if self._key is not None:
                 self._keep(kind, encode(analysis))
         self._analyses[asked] = analysis

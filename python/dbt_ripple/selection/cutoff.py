@@ -39,11 +39,11 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
-from dbt_ripple.changes.order_seen import inexact_columns
 from dbt_ripple.flow.determinism import Cause, Nondeterminism, inexact_type, nondeterminism
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.node_properties import of_test
+from dbt_ripple.graph.order_seen import inexact_columns
 from dbt_ripple.graph.unnamed_reads import CATALOG
 from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Code
@@ -322,7 +322,16 @@ class Cutoff:
         if self._unrepeatable(1, unique_id, None) is None:
             return False
         above = self.read.above(unique_id)
-        return self._unrepeatable(1, unique_id, inexact_columns(above, self.base)) is not None
+        return (
+            self._unrepeatable(
+                1,
+                unique_id,
+                inexact_columns(
+                    above, self.base.types, dialect_of(self.base.metadata.adapter_type)
+                ),
+            )
+            is not None
+        )
 
     @cached_property
     def _readers(self) -> dict[str, list[str]]:

@@ -55,6 +55,7 @@ KINDS: Final = (
     "versioned model",
     "incremental model",
     "test",
+    "two edits",
 )
 """Edits that are built in memory; those that need a new `dbt build` each are in `dbt_edits`."""
 

@@ -10,7 +10,8 @@ Spark, answers all of them at once. Loads themselves are tested elsewhere; 600 o
 
 It exits with 1 where the answers differ: a test of the one that the other does not have. What the model's page says
 of itself is counted apart: what `select` runs only to see whether it still compiles is left out, and of a seed whose file
-changed every column counts, where `select` has both files to compare.
+changed every column counts, where `select` has both files to compare. Of what changed, head's load knows no types of keys,
+as `select` knows none.
 """
 
 from __future__ import annotations
@@ -37,16 +38,19 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from collected_events import BROKER, dataset, run_event
 
-from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts import CatalogColumn, Project
 from dbt_ripple.artifacts.assets_file import DeclaredAsset, read_assets
-from dbt_ripple.changes import compare
+from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.asset_changes import declared_otherwise
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
+from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.linking.seeds import SeedFiles
+from dbt_ripple.graph.order_seen import Types
+from dbt_ripple.graph.test_outcomes import with_test_outcomes
 from dbt_ripple.openlineage.collected.collected_assets import with_collected
 from dbt_ripple.openlineage.collected.stored_events import read_events
 from dbt_ripple.selection.select import impacted_tests, select_from
@@ -128,9 +132,17 @@ def assets_of(project: Project, folder: Path) -> list[DeclaredAsset]:
     return with_collected(declared, read_events([file]), [project], {}).assets
 
 
-def side_rows(project: Project, declared: list[DeclaredAsset], number: str, minute: int) -> Any:
+def side_rows(
+    project: Project,
+    declared: list[DeclaredAsset],
+    number: str,
+    minute: int,
+    keys: Types | None = None,
+) -> Any:
     """What `load` writes of one side, as the project of this number."""
-    analysis = analyse(project, own=True, seeds=SeedFiles.by_their_values(project))
+    context, seeds = ProjectContext(project), SeedFiles.by_their_values(project)
+    analysis = analyse(project, own=True, seeds=seeds, context=context)
+    analysis = with_test_outcomes(context, analysis, seeds, keys=keys)
     if declared:
         graph = DeclaredGraph(project, declared)
         analysis = AssetLineage(graph, analysis, None).analysis
@@ -141,6 +153,18 @@ def side_rows(project: Project, declared: list[DeclaredAsset], number: str, minu
     for table, rows in snapshot.rows.items():
         more = {"project_name": number, "generated_at": at} if table == "snapshots" else {}
         yield table, [replace(row, snapshot_id=id_, **more) for row in rows]
+
+
+def keys_known(comparison: Comparison) -> dict[str, list[CatalogColumn]]:
+    """Base's catalog without what has changed."""
+    changed = {
+        unique_id: {name.lower() for name in (*change.redefined, *change.added)}
+        for unique_id, change in comparison.changed.items()
+    }
+    return {
+        unique_id: [c for c in columns if c.name.lower() not in changed.get(unique_id, ())]
+        for unique_id, columns in comparison.head.catalog.items()
+    }
 
 
 def make(
@@ -168,7 +192,8 @@ def make(
         to.edits[number] = f"{setting}: {words}"
         selected = {test.unique_id for test in select_from(comparison, facts=False).tests}
         to.selected[number], to.tried[number] = impacted, selected - impacted
-        for table, rows in (*before, *side_rows(head, now, number, 1)):
+        keys = keys_known(comparison)
+        for table, rows in (*before, *side_rows(head, now, number, 1, keys)):
             for row in rows:
                 more = {"project_name": number} if table == "snapshots" else {}
                 own = row.snapshot_id.replace("base", number)

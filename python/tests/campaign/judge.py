@@ -12,11 +12,11 @@ from world import BELOW, Outcome, World
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import WITH_SQL
-from dbt_ripple.changes import compare
+from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import Analysis
-from dbt_ripple.selection import Selection, select, select_from
+from dbt_ripple.selection import Selection, select_from
 
 
 @dataclass
@@ -52,24 +52,24 @@ class Judge:
 
     def select(self, head: Project) -> tuple[Selection, Selection]:
         """With what passed on base, and without."""
-        cache = self.cache
-        analysis = analyse(head, cache=cache)
-        analyses = {"base_analysis": self.analysis, "head_analysis": analysis}
-        ways = [
-            select(self.base, head, **analyses, cache=cache, facts=facts) for facts in (True, False)
-        ]
+        comparison = self.compared(head)
+        ways = [select_from(comparison, cache=self.cache, facts=facts) for facts in (True, False)]
         return ways[0], ways[1]
 
-    def cut_off(self, outcome: Outcome) -> None:
-        """Try ``--cutoff`` on what an edit did, while its relations are there."""
-        head = outcome.head
-        comparison = compare(
+    def compared(self, head: Project) -> Comparison:
+        """Base and an edit of it."""
+        analysis = analyse(head, cache=self.cache)
+        return compare(
             self.base,
             head,
             base_analysis=self.analysis,
-            head_analysis=analyse(head, cache=self.cache),
+            head_analysis=analysis,
             cache=self.cache,
         )
+
+    def cut_off(self, outcome: Outcome) -> None:
+        """Try ``--cutoff`` on what an edit did, while its relations are there."""
+        comparison = self.compared(outcome.head)
         for facts in (True, False):
             selection = select_from(comparison, facts=facts)
             outcome.cut.append(Trial(self.world, comparison, selection).run(outcome))

@@ -115,6 +115,10 @@ class Mutator:
     def edit(self, kind: str) -> tuple[str, Edit] | None:
         """An edit of a kind: the node it was made on and what changes, or None after some tries."""
         for _ in range(40):
+            if kind == "two edits":
+                if (both := self.two_edits()) is not None:
+                    return both
+                continue
             unique_id = self.random.choice(self.nodes(kind))
             made = self.edit_of(kind, unique_id)
             if made is not None:
@@ -148,6 +152,18 @@ class Mutator:
             "incremental model": lambda n: n.materialized == "incremental",
         }.get(kind)
         return [u for u in self.queries if of is None or of(nodes[u])]
+
+    def two_edits(self) -> tuple[str, Edit] | None:
+        """Edits of two models at once, as a pull request has them: each may hide what the other does."""
+        nodes = self.world.project.nodes
+        stored = [u for u in self.queries if not nodes[u].is_ephemeral]
+        chosen = self.random.sample(stored, 2)
+        edits = [self.edit_of(self.random.choice(QUERY_KINDS[:-1]), u) for u in chosen]
+        if any(edit is None for edit in edits):
+            return None
+        return chosen[0], Edit(
+            sql={u: sql for edit in edits if edit for u, sql in edit.sql.items()}
+        )
 
     def edit_of(self, kind: str, unique_id: str) -> Edit | None:
         """An edit of a kind on a node, or None where this try found nothing."""

@@ -12,7 +12,7 @@ from dbt_ripple.flow.determinism import (
     nondeterminism,
     reads_only,
 )
-from dbt_ripple.flow.varying_columns import by_order, other_each_time
+from dbt_ripple.flow.varying_columns import OrderRead, other_each_time
 
 
 def by(sql: str, dialect: str = "duckdb", inexact: list[str] | None = None) -> Cause | None:
@@ -278,4 +278,4 @@ def test_which_columns_are_other_values_each_time(sql: str, columns: set[str]) -
     ],
 )  # fmt: skip
 def test_who_sees_the_order_of_the_rows_of_a_table(sql: str, columns: set[str]) -> None:
-    assert by_order(sql, "duckdb", set(), {"t"}).open == columns
+    assert OrderRead(sql, "duckdb", set()).by({"t"}).open == columns

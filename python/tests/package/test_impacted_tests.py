@@ -17,6 +17,9 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.graph.lineage_tables import TABLES
+from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.linking.seeds import SeedFiles
+from dbt_ripple.graph.test_outcomes import with_test_outcomes
 from dbt_ripple.selection import select
 from dbt_ripple.spark.load import arrow_table
 
@@ -62,7 +65,9 @@ def warehouse() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def loaded(connection: duckdb.DuckDBPyConnection, of: Project) -> str:
-    snapshot = build_rows(of, analyse(of))
+    context, seeds = ProjectContext(of), SeedFiles.by_their_values(of)
+    analysis = analyse(of, own=True, seeds=seeds, context=context)
+    snapshot = build_rows(of, with_test_outcomes(context, analysis, seeds))
     for table, rows in snapshot.rows.items():
         connection.register("rows", arrow_table(table, rows))
         connection.sql(f'insert into "{table}" by name select * from rows')
@@ -128,6 +133,60 @@ def test_it_is_what_select_says(
     assert {test.unique_id.rpartition(".")[2] for test in selected} == set(answers)
 
 
+def layers(*, minute: int, catalog: bool = True, **edits: str) -> Project:
+    """A table that joins a count, and one that takes the first row that comes."""
+    columns = {"id": "INTEGER", "amount": "INTEGER", "status": "VARCHAR"}
+    stg, counted = "model.p.stg", "model.p.counted"
+    made = project(
+        orders(),
+        node(stg, edits.get("stg", "select id, amount, status from s.orders"), RAW),
+        node(counted, "select id, count(*) as n from s.orders {} group by id".format(edits.get("where", "")), RAW),
+        node("model.p.joined", "select s.id, c.n from s.stg s left join s.counted c on s.amount = c.id", stg, counted),
+        node("model.p.first", edits.get("first", "select id from s.stg limit 1"), stg),
+        node("model.p.added", "select sum(id) as total from s.stg", stg),
+        check("kept", "select id from s.joined where id is null", "model.p.joined"),
+        check("counted", "select n from s.joined where n > 9", "model.p.joined"),
+        check("first", "select id from s.first where id < 5", "model.p.first"),
+        check("total", "select total from s.added where total < 5", "model.p.added"),
+        types={RAW: columns, stg: columns, counted: {"id": "INTEGER", "n": "BIGINT"}} if catalog else {},
+        adapter="spark",
+    )  # fmt: skip
+    made.metadata.generated_at = datetime(2026, 11, 21, 10, minute, tzinfo=UTC)
+    return made.having(digest=repr((minute, catalog, edits)))
+
+
+@pytest.mark.parametrize("catalogs", [(True, True), (False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        ({}, set()),
+        ({"stg": "select  id, amount,  status from s.orders -- laid out"}, set()),
+        ({"where": "where amount > 1"}, {"counted"}),
+        ({"stg": "select id, amount, upper(status) as status from s.orders"}, {"first"}),
+        ({"stg": "select id + 1 as id, amount, status from s.orders"}, {"kept", "first", "total"}),
+        ({"first": "select id from s.stg order by id limit 1"}, {"first"}),
+    ],
+)  # fmt: skip
+def test_what_joins_keep_and_who_sees_an_order_with_a_catalog_or_without(
+    warehouse: duckdb.DuckDBPyConnection,
+    edit: dict[str, str],
+    expected: set[str],
+    catalogs: tuple[bool, bool],
+) -> None:
+    base, head = (
+        layers(minute=minute, catalog=catalog, **of)
+        for minute, catalog, of in zip((0, 1), catalogs, ({}, edit), strict=True)
+    )
+    loaded(warehouse, base)
+    loaded(warehouse, head)
+    # That the keys are of one type is known by a catalog; by one that only one load has, nothing is shown.
+    more = {"kept"} if "where" in edit and not all(catalogs) else set()
+    assert set(answered(warehouse)) == expected | more
+    if catalogs[0] == catalogs[1]:
+        selected = select(base, head, facts=False).tests
+        assert {test.unique_id.rpartition(".")[2] for test in selected} == expected | more
+
+
 def test_other_loads_by_their_names_and_loads_without_fingerprints(
     warehouse: duckdb.DuckDBPyConnection,
 ) -> None:
@@ -141,7 +200,10 @@ def test_other_loads_by_their_names_and_loads_without_fingerprints(
     pair = {"ripple_base_snapshot": third, "ripple_head_snapshot": first}
     assert set(answered(warehouse, **pair)) == {"amount"}
     # An older version of the loader: wider, never wrong.
-    warehouse.sql(f"update nodes set test_fingerprint = null where snapshot_id = '{second}'")
+    warehouse.sql(
+        "update nodes set test_fingerprint = null, ordered_fingerprint = null, typed_fingerprint = null"
+        f" where snapshot_id = '{second}'"
+    )
     assert set(answered(warehouse)) == {"amount", "status", "ids", "free"}
 
 

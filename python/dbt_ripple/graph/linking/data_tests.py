@@ -82,8 +82,8 @@ def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> Li
     if config or besides or unnamed:
         of_unnamed = unnamed_fingerprint(linker, unnamed)
         rows_fp = digest(b"aside", rows_fp, config, besides, of_unnamed)
-    if unique_id in linker.context.in_other_order:
-        rows_fp = digest(rows_fp, b"in other order")
+    for _, token in linker.context.in_other_order.get(unique_id, ()):
+        rows_fp = digest(rows_fp, token)
     reason: Reason | None = None
     if unnamed:
         reads.update(dict.fromkeys(whole_relations(linker, unnamed.whole)))

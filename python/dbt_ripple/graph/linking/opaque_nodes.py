@@ -67,7 +67,7 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
         *functions_called(linker, unique_id),
         *_left_for(linker, unique_id, node),
         *([b"given once"] if _is_given_once(linker, unique_id, node) else []),
-        *([b"in other order"] if unique_id in linker.context.in_other_order else []),
+        *(token for _, token in linker.context.in_other_order.get(unique_id, ())),
         *(fp for r in relations for fp in (r.all_fp(), r.rows.fp)),
     )
     in_catalog = [c.name for c in linker.catalog.get(unique_id, ())]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,9 @@ from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.unresolved_names import STORED
 
+Mark = tuple[frozenset[str], bytes]
+"""Columns of a node, in lower case (or `flow.varying_columns.EVERYTHING`), and a fingerprint that is theirs, too."""
+
 
 class ProjectContext:
     """A project's macros, config, names, hooks and Jinja, each analysed once.
@@ -30,14 +33,14 @@ class ProjectContext:
 
     Attributes:
         dialect: of its SQL.
-        in_other_order: the columns, in lower case, of nodes and tests that may hold something else because
-            rows came in another order than on base: what only a comparison tells.
+        in_other_order: of nodes and tests, the columns that may hold something else because rows came in
+            another order, and what tells that order: what only a comparison knows, or a load adds.
     """
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.dialect = dialect_of(project.metadata.adapter_type)
-        self.in_other_order: Mapping[str, frozenset[str]] = {}
+        self.in_other_order: Mapping[str, Sequence[Mark]] = {}
 
     @cached_property
     def macros(self) -> Macros:

@@ -207,7 +207,8 @@ class QueryResult:
             self._mark(varying, digest(b"given once", unique_id.encode()))
         elif self.node.is_ephemeral:
             self._mark(varying, digest(b"given once to a query", unique_id.encode()))
-        self._mark(context.in_other_order.get(unique_id, frozenset()), b"in other order")
+        for names, token in context.in_other_order.get(unique_id, ()):
+            self._mark(names, token)
 
     def _mark(self, names: frozenset[str], token: bytes) -> None:
         """Make these columns others than their query says; or all of the relation."""

@@ -1,0 +1,179 @@
+"""Which columns of nodes and tests see the order of the rows that they read, and what may change that order.
+
+Two versions of a project are compared by `changes.order_seen`. A load meets no other version: it marks
+what sees an order with a fingerprint of all that may change it (`order_marks`), so that two loads
+differ where such a comparison would.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache as once
+from typing import Final
+
+from dbt_ripple.artifacts import CatalogColumn, Node, Project
+from dbt_ripple.flow.determinism import inexact_type
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
+from dbt_ripple.flow.varying_columns import EVERYTHING, OrderRead
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.linking.project_context import Mark, ProjectContext
+from dbt_ripple.graph.node_properties import LAYING_OUT, hooks_in
+from dbt_ripple.graph.traversal import reach_all
+from dbt_ripple.graph.unresolved_names import STORED
+from dbt_ripple.jinja.text import normalised
+
+READERS: Final = frozenset({"model", "snapshot", "test"})
+"""The resource types of what may see an order."""
+
+Types = Mapping[str, Sequence[CatalogColumn]]
+
+
+def table_of(node: Node) -> str:
+    """What a query calls a node's relation, without its schema, or an ephemeral model's CTE, in lower case."""
+    name = (node.identifier or node.alias or node.name).lower()
+    return EPHEMERAL_PREFIX + name if node.is_ephemeral else name
+
+
+def order_read(
+    node: Node, project: Project, types: Types | None, cache: Cache | None = None
+) -> OrderRead | None:
+    """What of a node's query depends on the order of the rows that it reads; None for nothing.
+
+    Args:
+        node: of the project.
+        project: whose parents are looked at.
+        types: the columns of relations; None if none are known.
+        cache: has which queries see no order.
+    """
+    dialect = dialect_of(project.metadata.adapter_type)
+    sql = "" if node.is_python else node.compiled_code or ""  # no query: all of it
+    if node.resource_type == "test" and not counts_rows(node):  # as dbt runs it
+        limit = f"limit {node.config['limit']}" if node.config.get("limit") else ""
+        sql = f"select {node.config['fail_calc']} as failures from ({sql}\n{limit}) as rows_of_test"
+    above = relations_above(node.unique_id, project)
+    inexact = None if types is None else inexact_columns(above, types, dialect)
+    key = b""
+    if cache is not None:
+        known = "" if inexact is None else repr(sorted(inexact))
+        parts = (dialect, sql, known, str(counts_rows(node)))
+        key = cache.key(b"order", *(part.encode("utf-8", "surrogatepass") for part in parts))
+        if cache.view(key) is not None:
+            return None
+    read = OrderRead(sql, dialect, inexact)
+    if counted(node, read.by().ties):
+        return read
+    if cache is not None:
+        cache.put(key, b"none")
+    return None
+
+
+def laid_out(node: Node) -> list[tuple[str, object]]:
+    """What decides in which order an engine finds the rows that a node has stored; nothing for most.
+
+    A hook that changes no row may lay them out: ``optimize ... zorder by``, ``create index``.
+    """
+    settings = [(name, node.config[name]) for name in sorted(LAYING_OUT) if node.config.get(name)]
+    return [*settings, *((when, normalised(sql)) for when, sql in hooks_in(node.config))]
+
+
+def counted(node: Node, columns: frozenset[str]) -> frozenset[str]:
+    """The columns of a node that count: of a test that counts its rows none, whatever they show."""
+    return columns & {EVERYTHING} if counts_rows(node) else columns
+
+
+def counts_rows(node: Node) -> bool:
+    """Whether a node is a test that fails by the number of its rows."""
+    return node.resource_type == "test" and node.config.get("fail_calc") in (None, "count(*)")
+
+
+def relations_above(unique_id: str, project: Project) -> set[str]:
+    """What a node reads: of ephemeral models, whose text is part of its own, what these read."""
+    ephemeral = {node.unique_id for node in project.of_type("model") if node.is_ephemeral}
+    above = reach_all([unique_id], project.parents, through=ephemeral.__contains__)
+    return above.keys() - ephemeral - {unique_id}
+
+
+def inexact_columns(relations: Iterable[str], types: Types, dialect: str) -> set[str] | None:
+    """The columns of relations whose equal values may not be the same; None where types are not known."""
+    names: set[str] = set()
+    for relation in relations:
+        columns = types.get(relation)
+        if not columns:
+            return None
+        names |= {c.name.lower() for c in columns if inexact_type(c.type or "", dialect)}
+    return names
+
+
+def order_marks(
+    context: ProjectContext, analysis: Analysis, types: Types | None, cache: Cache | None = None
+) -> dict[str, list[Mark]]:
+    """What sees an order of rows, marked with all that may change that order.
+
+    Where no ORDER BY stands that is the own query of each relation above, and how it is stored.
+    Where one does, and of sums and the like, it is what decides the order in the relations that are read.
+
+    Args:
+        context: of a project.
+        analysis: of it, with own fingerprints.
+        types: as of `order_read`.
+        cache: as of `order_read`.
+
+    Returns:
+        Of nodes and tests, by unique_id, the columns that see an order, and the fingerprints.
+    """
+    project = context.project
+    canonical = context.names.canonical
+    parents = {**project.parents, **{source: [built] for source, built in canonical.items()}}
+
+    @once
+    def above(unique_id: str) -> bytes:
+        """A relation and everything above it, as each was written and is stored."""
+        reached = sorted(reach_all([unique_id], parents))
+        text = b"".join(written(project.nodes[u]) for u in reached if u in project.nodes)
+        return text and digest(text)
+
+    def written(node: Node) -> bytes:
+        own = analysis.own.get(node.unique_id)
+        if own is None or node.resource_type not in ("model", "snapshot", "seed"):
+            return b""
+        columns = [*own.columns.items()]
+        stored = node.materialized in STORED, laid_out(node)
+        # The rows of a seed are compared as they stand in its file.
+        query = () if node.resource_type == "seed" else (own.rows, columns)
+        return repr((node.unique_id, query, stored)).encode()
+
+    def decided(unique_id: str) -> bytes:
+        """The order of a relation's rows, as far as anything decides it."""
+        seen = analysis.nodes.get(canonical.get(unique_id, unique_id))
+        node = project.nodes.get(unique_id)
+        if seen is None or node is None:
+            return b""
+        by_query = seen.order, seen.incidental, node.materialized in STORED
+        known = [*(by_query if any(by_query[:2]) else ()), *laid_out(node)]
+        return repr(known).encode() if known else b""
+
+    marks: dict[str, list[Mark]] = defaultdict(list)
+    for unique_id, node in project.nodes.items():
+        if node.resource_type not in READERS or (not node.compiled_code and not node.is_python):
+            continue
+        read = order_read(node, project, types, cache)
+        if read is None:
+            continue
+        inlined = [p for p in project.parents.get(unique_id, ()) if project.nodes[p].is_ephemeral]
+        for relation in (*sorted(relations_above(unique_id, project)), *inlined):
+            seen = read.by({table_of(project.nodes[relation])})
+            # The text of an ephemeral model is the reader's own, its order is not.
+            columns = counted(node, seen.open) if relation not in inlined else frozenset()
+            pairs = (
+                (columns, above(relation) if columns else b""),
+                (counted(node, seen.ties), decided(relation)),
+            )
+            # Without an order that can change, a column stays the equal of another one.
+            marks[unique_id] += [
+                (names, digest(b"seen", text)) for names, text in pairs if names and text
+            ]
+    return {unique_id: found for unique_id, found in marks.items() if found}
