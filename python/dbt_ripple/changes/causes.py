@@ -1,6 +1,6 @@
 """What somebody edited: the causes of a change, each with what stood there before and what stands there now.
 
-A change spreads from the nodes where it began (`changes.change_paths`). Such a node has causes: all that enters
+A change spreads from the nodes where it began (`Comparison.predecessors`). Such a node has causes: all that enters
 what it is built from is compared, by kind, and what differs is one. Where nothing that was written differs,
 it is said what the SQL compiles to now. All that a node may run counts: of two macros that were edited, a
 cause may be one that changes nothing of it.

@@ -53,7 +53,7 @@ class Judge:
     def select(self, head: Project) -> tuple[Selection, Selection]:
         """With what passed on base, and without."""
         comparison = self.compared(head)
-        ways = [select_from(comparison, cache=self.cache, facts=facts) for facts in (True, False)]
+        ways = [select_from(comparison, facts=facts) for facts in (True, False)]
         return ways[0], ways[1]
 
     def compared(self, head: Project) -> Comparison:
