@@ -170,9 +170,14 @@ def impact(
         joined=joined,
         assets=assets,
     )
-    of_layer = node.resource_type in SEMANTIC
+    return _report(question, announced)
+
+
+def _report(question: _Question, announced: Deprecation | None) -> ImpactReport:
+    """The answer; what is only announced breaks nothing yet."""
+    of_layer = question.node.resource_type in SEMANTIC
     consequences = _in_semantic_layer(question) if of_layer else _in_relations(question)
-    _in_order(consequences.affected, [change.column for change in changes])
+    _in_order(consequences.affected, [change.column for change in question.changes])
     broken, broken_tests, tests = _readers(consequences)
     decision = _decision(consequences, broken)
     advice = _advice(question, consequences, broken)
@@ -181,7 +186,7 @@ def impact(
         nodes = {**consequences.elsewhere.nodes, **consequences.project.nodes}
         advice = f"Edit the tests with it: {listed([nodes[t].display_name for t in broken_tests])}."
     if announced is None:
-        waits = in_grace(consequences.node, day) if whole is not None else []
+        waits = in_grace(consequences.node, question.day) if question.is_whole else []
         if waits:
             rest = f" {advice}" if counted(affected) else ""
             advice = f"Wait: {listed([*map(str, waits)])}.{rest}"
