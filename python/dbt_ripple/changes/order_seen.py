@@ -21,7 +21,7 @@ from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.varying_columns import EVERYTHING
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.order_seen import READERS, counted, laid_out, order_read, table_of
+from dbt_ripple.graph.order_seen import READERS, OrderReads, counted, laid_out, table_of
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import STORED
 
@@ -59,6 +59,7 @@ def readers_of_order(
     children = {**head.children}
     for source, built in names.items():
         children[built] = [*children.get(built, ()), source]
+    reads = OrderReads(head, base.types, cache)
     seen: dict[str, frozenset[str]] = {}
     starts = {*edited, *moved}
     below = reach_all((child for u in starts for child in children.get(u, ())), children)
@@ -71,7 +72,7 @@ def readers_of_order(
             continue
         if _has_changed(comparison, unique_id):
             continue
-        read = order_read(node, head, base.types, cache)
+        read = reads.of(node)
         if read is None:
             continue
         parents = {names.get(p, p) for p in head.parents.get(unique_id, ())} & moved

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
@@ -388,6 +389,7 @@ def _is_exact(to: Any) -> bool:
     return isinstance(to, exp.DataType) and to.this in _EXACT_TYPES
 
 
+@lru_cache(4096)
 def inexact_type(name: str, dialect: str) -> bool:
     """Whether values of a type, as the engine calls it, may be equal and not the same."""
     try:

@@ -19,6 +19,7 @@ from dbt_ripple.flow.determinism import (
     OF_THE_ENGINE,
     WORDS_OF_CHANCE,
     Cause,
+    Nondeterminism,
     QueryPieces,
     branches_of,
     classes,
@@ -75,8 +76,8 @@ def varying_in(tree: Any, text: Text) -> frozenset[str]:
 def _varying(tree: Any, dialect: str, read: Collection[str]) -> frozenset[str]:
     if not isinstance(tree, exp.Query):
         return frozenset({EVERYTHING})
-    found = _pieces(QueryPieces(tree, dialect, None), Cause.CHANCE, Cause.UNKNOWN)
-    return made_of(tree, found, read)
+    pieces = _pieces(QueryPieces(tree, dialect, None), Cause.CHANCE, Cause.UNKNOWN)
+    return made_of(tree, [piece for piece, _ in pieces], read)
 
 
 class ByOrder(NamedTuple):
@@ -117,8 +118,9 @@ class OrderRead:
             return
         lower = None if inexact is None else {name.lower() for name in inexact}
         self._query = QueryPieces(self._tree, dialect, lower)
-        self._unordered = _pieces(self._query, Cause.ORDER, Cause.UNKNOWN)
-        self._tied = _pieces(self._query, Cause.TIES)
+        pieces = _pieces(self._query, Cause.ORDER, Cause.UNKNOWN, Cause.TIES)
+        self._tied = [n for n, why in pieces if why.by is Cause.TIES]
+        self._unordered = [n for n, why in pieces if why.by is not Cause.TIES]
 
     def by(self, tables: Collection[str] | None = None) -> ByOrder:
         """The columns that rows of these tables decide by their order; `EVERYTHING` where it may be any.
@@ -181,13 +183,15 @@ def _shown_keys(query: QueryPieces, node: Any) -> list[Any]:
     ]
 
 
-def _pieces(query: QueryPieces, *causes: Cause) -> list[Any]:
+def _pieces(query: QueryPieces, *causes: Cause) -> list[tuple[Any, Nondeterminism]]:
     """The pieces of a query that are not repeatable by one of these causes, without CTEs that nothing reads."""
     of_chance = (exp.Func, exp.Column, *NOT_FOLLOWED)  # no other node is of chance, or unknown
     nodes = query.tree.find_all(*of_chance) if Cause.CHANCE in causes else query.tree.walk()
-    found = [n for n in nodes if (why := query.of(n)) is not None and why.by in causes]
+    found = [(n, why) for n in nodes if (why := query.of(n)) is not None and why.by in causes]
     unread = unread_ctes(query.tree) if found else ()
-    return [n for n in found if not unread or not any(id(a) in unread for a in _above(n))]
+    if not unread:
+        return found
+    return [(n, why) for n, why in found if not any(id(a) in unread for a in _above(n))]
 
 
 def _above(node: Any) -> Iterator[Any]:

@@ -8,8 +8,9 @@ differ where such a comparison would.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache as once
+from functools import partial
 from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
@@ -38,37 +39,56 @@ def table_of(node: Node) -> str:
     return EPHEMERAL_PREFIX + name if node.is_ephemeral else name
 
 
-def order_read(
-    node: Node, project: Project, types: Types | None, cache: Cache | None = None
-) -> OrderRead | None:
-    """What of a node's query depends on the order of the rows that it reads; None for nothing.
+class OrderReads:
+    """What of the queries of a project depends on the order of the rows that they read.
 
     Args:
-        node: of the project.
-        project: whose parents are looked at.
+        project: with its parents.
         types: the columns of relations; None if none are known.
         cache: has which queries see no order.
     """
-    dialect = dialect_of(project.metadata.adapter_type)
-    sql = "" if node.is_python else node.compiled_code or ""  # no query: all of it
-    if node.resource_type == "test" and not counts_rows(node):  # as dbt runs it
-        limit = f"limit {node.config['limit']}" if node.config.get("limit") else ""
-        sql = f"select {node.config['fail_calc']} as failures from ({sql}\n{limit}) as rows_of_test"
-    above = relations_above(node.unique_id, project)
-    inexact = None if types is None else inexact_columns(above, types, dialect)
-    key = b""
-    if cache is not None:
-        known = "" if inexact is None else repr(sorted(inexact))
-        parts = (dialect, sql, known, str(counts_rows(node)))
-        key = cache.key(b"order", *(part.encode("utf-8", "surrogatepass") for part in parts))
-        if cache.view(key) is not None:
-            return None
-    read = OrderRead(sql, dialect, inexact)
-    if counted(node, read.by().ties):
-        return read
-    if cache is not None:
-        cache.put(key, b"none")
-    return None
+
+    def __init__(self, project: Project, types: Types | None, cache: Cache | None = None) -> None:
+        self.project = project
+        self.types = types
+        self.cache = cache
+        self.dialect = dialect_of(project.metadata.adapter_type)
+        models = project.of_type("model")
+        self._ephemeral = frozenset(node.unique_id for node in models if node.is_ephemeral)
+        self._inexact = once(partial(inexact_columns_of, types or {}, self.dialect))
+
+    def of(self, node: Node) -> OrderRead | None:
+        """What of a node's query does; None for nothing."""
+        sql = "" if node.is_python else node.compiled_code or ""  # no query: all of it
+        if node.resource_type == "test" and not counts_rows(node):  # as dbt runs it
+            limit = f"limit {node.config['limit']}" if node.config.get("limit") else ""
+            calculated = node.config["fail_calc"]
+            sql = f"select {calculated} as failures from ({sql}\n{limit}) as rows_of_test"
+        columns = [self._inexact(relation) for relation in self.above(node.unique_id)]
+        inexact = (
+            None
+            if self.types is None or None in columns
+            else frozenset[str]().union(*(names for names in columns if names is not None))
+        )
+        key = b""
+        if self.cache is not None:
+            known = "" if inexact is None else repr(sorted(inexact))
+            parts = (self.dialect, sql, known, str(counts_rows(node)))
+            key = self.cache.key(b"order", *(p.encode("utf-8", "surrogatepass") for p in parts))
+            if self.cache.view(key) is not None:
+                return None
+        read = OrderRead(sql, self.dialect, inexact)
+        if counted(node, read.by().ties):
+            return read
+        if self.cache is not None:
+            self.cache.put(key, b"none")
+        return None
+
+    def above(self, unique_id: str) -> set[str]:
+        """What a node reads: of ephemeral models, whose text is part of its own, what these read."""
+        through = self._ephemeral.__contains__
+        above = reach_all([unique_id], self.project.parents, through=through)
+        return above.keys() - self._ephemeral - {unique_id}
 
 
 def laid_out(node: Node) -> list[tuple[str, object]]:
@@ -90,26 +110,31 @@ def counts_rows(node: Node) -> bool:
     return node.resource_type == "test" and node.config.get("fail_calc") in (None, "count(*)")
 
 
-def relations_above(unique_id: str, project: Project) -> set[str]:
-    """What a node reads: of ephemeral models, whose text is part of its own, what these read."""
-    ephemeral = {node.unique_id for node in project.of_type("model") if node.is_ephemeral}
-    above = reach_all([unique_id], project.parents, through=ephemeral.__contains__)
-    return above.keys() - ephemeral - {unique_id}
-
-
 def inexact_columns(relations: Iterable[str], types: Types, dialect: str) -> set[str] | None:
     """The columns of relations whose equal values may not be the same; None where types are not known."""
     names: set[str] = set()
     for relation in relations:
-        columns = types.get(relation)
-        if not columns:
+        of_one = inexact_columns_of(types, dialect, relation)
+        if of_one is None:
             return None
-        names |= {c.name.lower() for c in columns if inexact_type(c.type or "", dialect)}
+        names |= of_one
     return names
 
 
+def inexact_columns_of(types: Types, dialect: str, relation: str) -> frozenset[str] | None:
+    """The same of one relation."""
+    columns = types.get(relation)
+    if not columns:
+        return None
+    return frozenset(c.name.lower() for c in columns if inexact_type(c.type or "", dialect))
+
+
 def order_marks(
-    context: ProjectContext, analysis: Analysis, types: Types | None, cache: Cache | None = None
+    context: ProjectContext,
+    analysis: Analysis,
+    types: Types | None,
+    cache: Cache | None = None,
+    among: Container[str] | None = None,
 ) -> dict[str, list[Mark]]:
     """What sees an order of rows, marked with all that may change that order.
 
@@ -119,8 +144,9 @@ def order_marks(
     Args:
         context: of a project.
         analysis: of it, with own fingerprints.
-        types: as of `order_read`.
-        cache: as of `order_read`.
+        types: as of `OrderReads`.
+        cache: as of `OrderReads`.
+        among: the nodes and tests that are looked at; by default all.
 
     Returns:
         Of nodes and tests, by unique_id, the columns that see an order, and the fingerprints.
@@ -156,15 +182,18 @@ def order_marks(
         known = [*(by_query if any(by_query[:2]) else ()), *laid_out(node)]
         return repr(known).encode() if known else b""
 
+    reads = OrderReads(project, types, cache)
     marks: dict[str, list[Mark]] = defaultdict(list)
     for unique_id, node in project.nodes.items():
         if node.resource_type not in READERS or (not node.compiled_code and not node.is_python):
             continue
-        read = order_read(node, project, types, cache)
+        if among is not None and unique_id not in among:
+            continue
+        read = reads.of(node)
         if read is None:
             continue
         inlined = [p for p in project.parents.get(unique_id, ()) if project.nodes[p].is_ephemeral]
-        for relation in (*sorted(relations_above(unique_id, project)), *inlined):
+        for relation in (*sorted(reads.above(unique_id)), *inlined):
             seen = read.by({table_of(project.nodes[relation])})
             # The text of an ephemeral model is the reader's own, its order is not.
             columns = counted(node, seen.open) if relation not in inlined else frozenset()

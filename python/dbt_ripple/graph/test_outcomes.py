@@ -53,7 +53,8 @@ def with_test_outcomes(
         context.in_other_order = marks
         linked = _linked(side.linker(LinkingMode()), analysis)
         ordered = {test: seen for test, seen in linked.items() if seen != analysis.tests[test]}
-    context.in_other_order = order_marks(context, analysis, project.catalog, cache)
+    # Types can only show that an order is not seen.
+    context.in_other_order = order_marks(context, analysis, project.catalog, cache, among=marks)
     types = project.catalog if keys is None else keys
     mode = _Alone(side, lambda unique_id: types.get(unique_id, ()), KnownConstraints())
     typed = _linked(mode.linker, analysis)

@@ -22,7 +22,7 @@ from world import Edit, World, relation, with_inlined, without_inlined
 from dbt_ripple.artifacts import Node
 from dbt_ripple.artifacts.project import Contract
 from dbt_ripple.flow.functions import functions
-from dbt_ripple.graph.order_seen import order_read
+from dbt_ripple.graph.order_seen import OrderReads
 from dbt_ripple.graph.traversal import reach_all
 
 sys.path.append(str(Path(__file__).parents[1]))  # as pytest does
@@ -459,7 +459,8 @@ def view_to_table(world: World, unique_id: str) -> Edit | None:
     project = world.project
     inlined = lambda u: project.nodes[u].is_ephemeral  # noqa: E731
     readers = reach_all([unique_id], project.children, through=inlined)
-    if any(order_read(project.nodes[u], project, project.types) for u in readers if u != unique_id):
+    reads = OrderReads(project, project.types)
+    if any(reads.of(project.nodes[u]) for u in readers if u != unique_id):
         return None
     return Edit(config={unique_id: {"materialized": other}})
 
