@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts import CatalogColumn
+from dbt_ripple.changes.comparison import Comparison, node_change
 from dbt_ripple.changes.equivalent_queries import with_fingerprints_of
 from dbt_ripple.flow.row_constraints import KnownConstraints
 from dbt_ripple.graph.cache import Cache
@@ -15,9 +15,6 @@ from dbt_ripple.graph.lineage_tests import is_lineage_test
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.data_tests import link_data_test
 from dbt_ripple.graph.linking.kept_rows_mode import KeptRowsMode
-
-if TYPE_CHECKING:
-    from dbt_ripple.changes.compare import Comparison
 
 
 def prove_rows_kept(comparison: Comparison, cache: Cache | None = None) -> bool:
@@ -77,8 +74,6 @@ def _sides(comparison: Comparison, cache: Cache | None) -> tuple[KeptRowsMode, K
 
 def _is_seen(comparison: Comparison, base: KeptRowsMode, head: KeptRowsMode) -> bool:
     """Whether what changed first differs when it is linked again; what stands in the analyses only does not."""
-    from dbt_ripple.changes.compare import node_change
-
     project = comparison.head
     for unique_id in comparison.changed:
         node, then = project.nodes.get(unique_id), comparison.base.nodes.get(unique_id)
@@ -97,8 +92,6 @@ def _nodes(
     comparison: Comparison, base: KeptRowsMode, head: KeptRowsMode
 ) -> Iterator[tuple[str, NodeAnalysis]]:
     """The nodes of which less changed than their plain fingerprints say, as they are on head."""
-    from dbt_ripple.changes.compare import node_change
-
     for unique_id, plain in list(comparison.changed.items()):
         then = comparison.base_analysis.nodes.get(unique_id)
         if then is None or not plain.rows or comparison.is_semantic(unique_id):

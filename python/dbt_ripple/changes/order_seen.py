@@ -14,9 +14,9 @@ itself shows in its own fingerprint.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes.comparison import Comparison
 from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.varying_columns import EVERYTHING
@@ -24,9 +24,6 @@ from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.order_seen import READERS, OrderReads, counted, laid_out, table_of
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import STORED
-
-if TYPE_CHECKING:
-    from dbt_ripple.changes.compare import Comparison
 
 
 def readers_of_order(
