@@ -25,6 +25,7 @@ from dbt_ripple.changes.compile_inputs import asked_of_graph, defined
 from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.git_history import commits_of_lines, last_commit
+from dbt_ripple.graph.linking.sources import where_it_is
 from dbt_ripple.graph.macros import INTERNAL, Macros
 from dbt_ripple.graph.node_properties import DESCRIBING, hooks_in, kind_of, of_name
 from dbt_ripple.graph.traversal import breadth_first_tree
@@ -328,9 +329,10 @@ class Causes:
         return declared or self._declared(node)
 
     def _seed(self, then: Node, now: Node) -> Iterator[Cause]:
-        if now.resource_type != "seed" or then.checksum == now.checksum:
-            return
         seeds, file = self.comparison.seeds, self._file(now)
+        large = now.unique_id in seeds.head.digests
+        if now.resource_type != "seed" or (then.checksum == now.checksum and not large):
+            return
         texts = [
             (side.content(node) or b"").decode("utf-8", "replace")
             for side, node in ((seeds.base, then), (seeds.head, now))
@@ -344,7 +346,9 @@ class Causes:
     def _properties(self, then: Node, now: Node, names: Iterable[str]) -> Iterator[Cause]:
         for name in names:
             before, after = getattr(then, name), getattr(now, name)
-            if name in ("database", "schema") and now.resource_type != "source":
+            if name in ("database", "schema") and (
+                now.resource_type != "source" or where_it_is(then) == where_it_is(now)
+            ):
                 continue  # what the target and the config say of it
             if name == "contract":
                 before, after = before.enforced, after.enforced

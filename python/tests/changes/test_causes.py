@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hand_made import generic, macro, node, project
+from hand_made import check, generic, macro, node, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project
@@ -87,6 +87,32 @@ def test_a_seed_is_loaded_by_the_session_too() -> None:
         ["seed.p.countries"],
         ["codes"],
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ((None, None), []),
+        (("{{ target.database }}", "{{ target.database }}"), []),
+        (("{{ env_var('DB') }}", "{{ env_var('DB') }}"), []),
+        (("{{ var('db') }}", "{{ var('db') }}"), [("property", "database")]),
+        (("prod", "ci"), [("property", "database")]),
+    ],
+)
+def test_where_only_the_target_puts_a_source_nobody_edited_it(
+    said: tuple[str | None, str | None], told: list[tuple[str, str]]
+) -> None:
+    """What is told of a source is why it changed: here a column that came, and where it is if that was edited."""
+    sides = [
+        project(
+            replace(SOURCE, database=place, unrendered_database=text),
+            check("t", "select * from s.raw", SOURCE.unique_id),
+            catalog={SOURCE.unique_id: columns},
+        )
+        for place, text, columns in zip(("prod", "ci"), said, (["id"], ["id", "came"]), strict=True)
+    ]
+    found = [(c.kind, c.name) for c in select(*sides).causes]
+    assert found == [*told, ("catalog", "came")]
 
 
 def test_a_contract_that_is_not_enforced_any_more_is_a_promise_taken_back() -> None:
