@@ -23,6 +23,7 @@ from dbt_ripple.artifacts import Node, Project, References
 from dbt_ripple.artifacts.source_locations import PROJECT_FILE, Places
 from dbt_ripple.changes.compile_inputs import asked_of_graph, defined
 from dbt_ripple.changes.dbt_vars import Variables
+from dbt_ripple.flow.statement_effects import ANY_NAME
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.git_history import commits_of_lines, last_commit
 from dbt_ripple.graph.linking.sources import where_it_is
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 MISSING: Final = object()
 _NOTHING: Final[tuple[Any, ...]] = (MISSING, None, [], {}, "")
+_WORD: Final = re.compile(r"\w+")
 _CALL: Final = re.compile(r"""(\w+)["`]?\s*\(""")
 _PROPERTIES: Final = tuple(
     """
@@ -582,11 +584,13 @@ class Causes:
         return {n: before.get(n, "") for n in names}, {n: now.get(n, "") for n in names}
 
     def _hooks(self, now: Node) -> Iterator[Cause]:
-        """What hooks of other nodes that may write to it do otherwise."""
+        """What hooks of other nodes do otherwise that may write to it, or make what its query names."""
         then, hooks = self.comparison.base_context.hooks_that_write, self.comparison.hooks
+        named = {ANY_NAME, *_WORD.findall((now.compiled_code or now.raw_code).lower())}
         before, after = ({hook.owner: hook.text for hook in side} for side in (then, hooks))
         for hook in (*hooks, *(h for h in then if h.owner not in after)):
             writes = now.unique_id in hook.writes or hook.anything
+            writes = writes or not named.isdisjoint(hook.makes | hook.writes)
             differs = before.get(hook.owner) != after.get(hook.owner)
             if writes and hook.owner != now.unique_id and differs:
                 yield from (c for c in self.of(hook.owner) if c.kind != "compiled")

@@ -335,6 +335,29 @@ def test_what_the_project_file_says_of_a_package_stands_there(
     assert {(c.file, len(c.nodes)) for c in found} == {("dbt_project.yml", 2)}
 
 
+@pytest.mark.parametrize(
+    ("makes", "over"),
+    [
+        ("create or replace function s.doubled(x int) returns int return x * {n}", "s.doubled(id)"),
+        ("create or replace table s.rates as select {n} as rate", "(select rate from s.rates)"),
+    ],
+)
+def test_a_macro_that_makes_what_a_query_names_is_its_cause(makes: str, over: str) -> None:
+    def side(n: int) -> Project:
+        return project(
+            SOURCE,
+            node("operation.p.p-on-run-start-0", None, raw="{{ udf() }}", macros=["macro.p.udf"]),
+            node("model.p.stg", f"select id, {over} as two from s.raw", SOURCE.unique_id),
+            node("model.p.other", "select id from s.raw", SOURCE.unique_id),
+            check("t", "select two from s.stg", "model.p.stg"),
+            macros=[
+                macro("macro.p.udf", f"{{% macro udf() %}}{makes.format(n=n)}{{% endmacro %}}")
+            ],
+        )
+
+    assert causes(side(2), side(3)) == [("macro", "udf", ["model.p.stg"])]
+
+
 def test_the_parts_of_a_setting_are_one_line() -> None:
     def part(name: str, *nodes: str) -> Cause:
         return Cause(kind="config", name=name, nodes=[*nodes])
