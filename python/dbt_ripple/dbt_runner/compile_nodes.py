@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any, Final
 
 import msgspec
@@ -195,4 +196,8 @@ def _what_happened(result: Any) -> str:
     told = [result.exception, *(node.message for node in failed_nodes(result))]
     lines = [line.strip() for line in str(next(filter(None, told), "")).splitlines()]
     said = [line for line in lines if line and not _KIND_OF_ERROR.fullmatch(line)]
-    return (said[0] if said else type(result.exception).__name__)[:200].rstrip(". ")
+    return (
+        shorten(said[0].rstrip(". "), 200, placeholder=" ...")
+        if said
+        else type(result.exception).__name__
+    )
