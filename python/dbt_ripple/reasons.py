@@ -418,7 +418,8 @@ class Code(StrEnum):
     )
     SEED_FILE_NEWER = (
         "seed_file_newer",
-        "its file is newer than base's artifacts, so it counts as changed",
+        "its file is newer than base's artifacts, and git (with its whole history) does not show that it was never "
+        "edited, so it counts as changed; `--base-ref` compares the files",
     )
     SEED_FILE_OLDER = (
         "seed_file_older",
@@ -431,7 +432,7 @@ class Code(StrEnum):
     SEED_FILE_OF_BASE_MISSING = (
         "seed_file_of_base_missing",
         "base's file is not here, and git (with its whole history) does not show that it was never edited, "
-        "so it counts as changed",
+        "so it counts as changed; `--base-ref` compares the files",
     )
     SEES_ORDER = (
         "sees_order",

@@ -25,8 +25,10 @@ from dbt_ripple.changes.comparison import Comparison, made_once
 from dbt_ripple.changes.compile_inputs import asked_of_graph, defined
 from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.changes.verdict import verdict_of
+from dbt_ripple.flow.statement_effects import ANY_NAME
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.git_history import commits_of_lines, last_commit
+from dbt_ripple.graph.linking.sources import where_it_is
 from dbt_ripple.graph.macros import INTERNAL, Macros
 from dbt_ripple.graph.node_properties import DESCRIBING, hooks_in, kind_of, of_name
 from dbt_ripple.graph.traversal import breadth_first_tree
@@ -37,6 +39,7 @@ from dbt_ripple.secrets import setting_as_shown
 
 MISSING: Final = object()
 _NOTHING: Final[tuple[Any, ...]] = (MISSING, None, [], {}, "")
+_WORD: Final = re.compile(r"\w+")
 _CALL: Final = re.compile(r"""(\w+)["`]?\s*\(""")
 _PROPERTIES: Final = tuple(
     """
@@ -326,9 +329,10 @@ class Causes:
         return declared or self._declared(node)
 
     def _seed(self, then: Node, now: Node) -> Iterator[Cause]:
-        if now.resource_type != "seed" or then.checksum == now.checksum:
-            return
         seeds, file = self.comparison.seeds, self._file(now)
+        large = now.unique_id in seeds.head.digests
+        if now.resource_type != "seed" or (then.checksum == now.checksum and not large):
+            return
         texts = [
             (side.content(node) or b"").decode("utf-8", "replace")
             for side, node in ((seeds.base, then), (seeds.head, now))
@@ -342,7 +346,9 @@ class Causes:
     def _properties(self, then: Node, now: Node, names: Iterable[str]) -> Iterator[Cause]:
         for name in names:
             before, after = getattr(then, name), getattr(now, name)
-            if name in ("database", "schema") and now.resource_type != "source":
+            if name in ("database", "schema") and (
+                now.resource_type != "source" or where_it_is(then) == where_it_is(now)
+            ):
                 continue  # what the target and the config say of it
             if name == "contract":
                 before, after = before.enforced, after.enforced
@@ -576,11 +582,13 @@ class Causes:
         return {n: before.get(n, "") for n in names}, {n: now.get(n, "") for n in names}
 
     def _hooks(self, now: Node) -> Iterator[Cause]:
-        """What hooks of other nodes that may write to it do otherwise."""
+        """What hooks of other nodes do otherwise that may write to it, or make what its query names."""
         then, hooks = self.comparison.base_context.hooks_that_write, self.comparison.hooks
+        named = {ANY_NAME, *_WORD.findall((now.compiled_code or now.raw_code).lower())}
         before, after = ({hook.owner: hook.text for hook in side} for side in (then, hooks))
         for hook in (*hooks, *(h for h in then if h.owner not in after)):
             writes = now.unique_id in hook.writes or hook.anything
+            writes = writes or not named.isdisjoint(hook.makes | hook.writes)
             differs = before.get(hook.owner) != after.get(hook.owner)
             if writes and hook.owner != now.unique_id and differs:
                 yield from (c for c in self.of(hook.owner) if c.kind != "compiled")

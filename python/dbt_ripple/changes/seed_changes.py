@@ -111,11 +111,9 @@ def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, Reason]:
         written = file.stat().st_mtime
     except OSError:
         return True, Code.SEED_FILE_MISSING()
-    if file != then:  # base was made elsewhere, of a commit
-        if has_one_version(file):
-            return False, Code.SEED_FILE_NEVER_EDITED()
-        return True, Code.SEED_FILE_OF_BASE_MISSING()
     generated_at = base.metadata.generated_at
-    if generated_at is None or written > generated_at.timestamp():
-        return True, Code.SEED_FILE_NEWER()
-    return False, Code.SEED_FILE_OLDER()
+    if file == then and generated_at is not None and written <= generated_at.timestamp():
+        return False, Code.SEED_FILE_OLDER()
+    if has_one_version(file):  # base was made of a commit, elsewhere or before this checkout
+        return False, Code.SEED_FILE_NEVER_EDITED()
+    return True, Code.SEED_FILE_NEWER() if file == then else Code.SEED_FILE_OF_BASE_MISSING()

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import Run
 from dbt_ripple.changes.compile_inputs import asking_the_warehouse
-from dbt_ripple.dbt_runner.invoke import Dbt
+from dbt_ripple.dbt_runner.invoke import Dbt, failed_nodes
 
 CHOSEN: Final = "dbt_ripple_chosen"
 """The tag by which dbt is told which nodes to take, however many there are: names on a command line
@@ -28,6 +29,8 @@ have a limit, and dbt compares each of them with every node."""
 _ONLY_CHOSEN: Final = (
     *("--select", f"tag:{CHOSEN}", "--indirect-selection", "empty"),
     "--no-write-json",  # the manifest would have the tags
+    # Else its threads go on with what is left, and their connections are in the next command's way.
+    "--fail-fast",
 )
 _IS_INCREMENTAL: Final = "macro.dbt.is_incremental"
 _FALSE_IN_A_FULL_REFRESH: Final = "{% if should_full_refresh() %}{{ return(False) }}{% endif %}"
@@ -120,7 +123,7 @@ def compile_nodes(
             return _compiled(project, manifest, unique_ids)
         if dbt.attempt("debug", "--connection").success:
             dbt.check(result, ("compile", *arguments))
-        unanswered.why = _what_happened(result.exception)
+        unanswered.why = _what_happened(result)
         manifest = dbt.parse(write=False)  # the other has nodes that are half compiled
     asking = asking_the_warehouse(project, unique_ids)
     unanswered.nodes.update((project.nodes[u].display_name, None) for u in sorted(asking))
@@ -188,8 +191,13 @@ def _never_connected(manifest: Any) -> Iterator[None]:
         adapter.connection_named = named
 
 
-def _what_happened(error: BaseException | None) -> str:
-    """What dbt says of an error, without the lines that say where it was."""
-    lines = [line.strip() for line in str(error or "").splitlines()]
+def _what_happened(result: Any) -> str:
+    """What dbt says of the first thing that failed, without the lines that say where it was."""
+    told = [result.exception, *(node.message for node in failed_nodes(result))]
+    lines = [line.strip() for line in str(next(filter(None, told), "")).splitlines()]
     said = [line for line in lines if line and not _KIND_OF_ERROR.fullmatch(line)]
-    return (said[0] if said else type(error).__name__)[:200].rstrip(". ")
+    return (
+        shorten(said[0].rstrip(". "), 200, placeholder=" ...")
+        if said
+        else type(result.exception).__name__
+    )

@@ -273,15 +273,20 @@ def short(command: tuple[str, ...]) -> str:
     return " ".join(command if len(command) < 8 else (*command[:6], "..."))
 
 
-def why(result: Any) -> str:
-    """What a failed dbt command says of itself, short."""
-    if result.exception is not None:
-        return " ".join(str(result.exception).split())[:300] or type(result.exception).__name__
-    failed = [
+def failed_nodes(result: Any) -> list[Any]:
+    """Dbt's results of the nodes in which a command failed."""
+    return [
         result_of_node
         for result_of_node in getattr(result.result, "results", None) or ()
         if str(getattr(result_of_node, "status", "")) in {"error", "fail", "runtime error"}
     ]
+
+
+def why(result: Any) -> str:
+    """What a failed dbt command says of itself, short."""
+    if result.exception is not None:
+        return " ".join(str(result.exception).split())[:300] or type(result.exception).__name__
+    failed = failed_nodes(result)
     if not failed:
         return "see its lines above"
     first = failed[0]

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 from jinja2 import meta, nodes
 
+from dbt_ripple.jinja.assigned import read_unset
 from dbt_ripple.jinja.kept import kept
 from dbt_ripple.jinja.text import OF_OTHER_RUNS, in_tags, names_in, tree_of
 
@@ -235,7 +236,8 @@ class _Visitor:
         own = self.set_.difference(OF_DBT & read) & read
         if len(own) < len(self.set_ & read):
             # It counts as dbt's own name where, on some way through the text, it is not set before.
-            own = self.set_ & read - meta.find_undeclared_variables(tree)
+            unset = self.set_ & read & meta.find_undeclared_variables(tree)
+            own = self.set_ & read - (read_unset(tree, unset) if unset else unset)
         # A variable may have the name of a macro that is called where it is not set: a parameter is always.
         own &= OF_DBT.union(self.parameters)
         if own:

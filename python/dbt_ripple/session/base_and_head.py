@@ -258,8 +258,8 @@ def load_sides(
         state: base's artifacts; relative to the project, as in dbt, or else to the current folder.
         cache: where to look first.
         threads: processes that analyse what is not there.
-        parse_anew: parses head, given the folder of artifacts that are not of its files any more, and
-            says where.
+        parse_anew: parses head, given the folder of artifacts that are not there, as after a checkout,
+            or not of its files any more, and says where.
         compile_rest: compiles, given both, what of head is left uncompiled; None where it cannot.
 
     Returns:
@@ -281,6 +281,16 @@ def load_sides(
             str(project_dir.resolve()),
             "name the project by --project-dir",
         )
+    a_checkout = target_path is None and (project_dir / "dbt_project.yml").is_file()
+    if a_checkout and parse_anew is not None and not (target / "manifest.json").is_file():
+        try:
+            target, parse_anew = parse_anew(target), None
+        except RippleError as error:
+            raise RippleError(
+                f"has no manifest.json, and dbt cannot parse the project here ({error.what})",
+                str(target),
+                _MAKE_HEAD,
+            ) from error
     _check_folder(target, "--target-path" if target_path else "", _MAKE_HEAD)
     if folder.resolve() == target.resolve():
         raise RippleError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hand_made import generic, macro, node, project
+from hand_made import check, generic, macro, node, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project
@@ -92,6 +92,32 @@ def test_a_seed_is_loaded_by_the_session_too() -> None:
         ["seed.p.countries"],
         ["codes"],
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ((None, None), []),
+        (("{{ target.database }}", "{{ target.database }}"), []),
+        (("{{ env_var('DB') }}", "{{ env_var('DB') }}"), []),
+        (("{{ var('db') }}", "{{ var('db') }}"), [("property", "database")]),
+        (("prod", "ci"), [("property", "database")]),
+    ],
+)
+def test_where_only_the_target_puts_a_source_nobody_edited_it(
+    said: tuple[str | None, str | None], told: list[tuple[str, str]]
+) -> None:
+    """What is told of a source is why it changed: here a column that came, and where it is if that was edited."""
+    sides = [
+        project(
+            replace(SOURCE, database=place, unrendered_database=text),
+            check("t", "select * from s.raw", SOURCE.unique_id),
+            catalog={SOURCE.unique_id: columns},
+        )
+        for place, text, columns in zip(("prod", "ci"), said, (["id"], ["id", "came"]), strict=True)
+    ]
+    found = [(c.kind, c.name) for c in select(*sides).causes]
+    assert found == [*told, ("catalog", "came")]
 
 
 def test_a_contract_that_is_not_enforced_any_more_is_a_promise_taken_back() -> None:
@@ -312,6 +338,29 @@ def test_what_the_project_file_says_of_a_package_stands_there(
     found = seen_in(tmp_path, compare(base, head)).of_all(["model.q.stg", "model.p.own"])
     assert [(c.name, c.line) for c in found] == told
     assert {(c.file, len(c.nodes)) for c in found} == {("dbt_project.yml", 2)}
+
+
+@pytest.mark.parametrize(
+    ("makes", "over"),
+    [
+        ("create or replace function s.doubled(x int) returns int return x * {n}", "s.doubled(id)"),
+        ("create or replace table s.rates as select {n} as rate", "(select rate from s.rates)"),
+    ],
+)
+def test_a_macro_that_makes_what_a_query_names_is_its_cause(makes: str, over: str) -> None:
+    def side(n: int) -> Project:
+        return project(
+            SOURCE,
+            node("operation.p.p-on-run-start-0", None, raw="{{ udf() }}", macros=["macro.p.udf"]),
+            node("model.p.stg", f"select id, {over} as two from s.raw", SOURCE.unique_id),
+            node("model.p.other", "select id from s.raw", SOURCE.unique_id),
+            check("t", "select two from s.stg", "model.p.stg"),
+            macros=[
+                macro("macro.p.udf", f"{{% macro udf() %}}{makes.format(n=n)}{{% endmacro %}}")
+            ],
+        )
+
+    assert causes(side(2), side(3)) == [("macro", "udf", ["model.p.stg"])]
 
 
 def test_the_parts_of_a_setting_are_one_line() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sqlite3
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -347,6 +348,21 @@ def test_without_a_connection_what_asks_is_compared_by_its_code(
         with sides(tiny, kept, target=None) as compiled_sides:
             assert "not_null_pivoted_customer" in names(compiled_sides)
             assert "unique_stg_orders_order_id" not in names(compiled_sides)
+
+
+def test_nothing_of_a_command_that_could_not_connect_goes_on(
+    tiny: Path, commands: list[str]
+) -> None:
+    """Else its threads ask for the next nodes, and dbt's next command fails where it closes what they open."""
+    write(tiny, {"profiles.yml": UNREACHABLE.replace("path:", "threads: 4, path:")})
+    asking = (tiny / "models" / "pivoted.sql").read_text()
+    write(tiny, {f"models/pivoted_{n}.sql": asking for n in range(20)})
+    commit(tiny)
+    with sides(tiny, None, target=None) as compiled_sides:
+        assert [thread.name for thread in threading.enumerate() if "worker" in thread.name] == []
+        (note,) = compiled_sides.notes
+        assert "Cannot open file" in note
+        assert "): 21 nodes that ask the warehouse while dbt compiles" in note
 
 
 def test_with_a_state_too_what_asks_and_cannot_is_named(

@@ -116,6 +116,24 @@ def test_an_edit_that_dbt_has_not_seen_is_parsed_and_compiled(tiny: Path, asked:
     assert "stg_orders.sql is not as dbt has read it, and dbt cannot parse it here" in err
 
 
+def test_a_checkout_without_artifacts_is_parsed_and_compiled(tiny: Path, asked: Ripple) -> None:
+    write(tiny, {"models/stg_orders.sql": DOUBLED})
+    select = ("select", "--state", "../state", "--format", "json")
+    assert dbt(tiny, "compile", "--target", "prod")
+    compiled = json.loads(asked(*select)[1])
+    shutil.rmtree(tiny / "target")
+    code, out, err = asked(*select)
+    assert code == 0, err
+    assert json.loads(out)["tests"] == compiled["tests"] != []
+    code, out, err = asked(*select, "--target-path", "target")
+    assert (code, out) == (2, ""), "a folder that is named has to be there"
+    assert "--target-path target: no such folder" in err
+    (tiny / "profiles.yml").write_text(NO_PROFILE)
+    code, out, err = asked(*select)
+    assert (code, out) == (2, "")
+    assert "has no manifest.json, and dbt cannot parse the project here" in err
+
+
 def test_a_checkout_younger_than_its_artifacts_is_no_edit(tiny: Path, asked: Ripple) -> None:
     shutil.copytree(tiny.parent / "state", tiny / "target", dirs_exist_ok=True)
     (tiny / "profiles.yml").write_text(NO_PROFILE)

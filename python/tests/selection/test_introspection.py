@@ -6,7 +6,7 @@ import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, project
 from msgspec.structs import replace
 
-from dbt_ripple.artifacts import Macro, Project
+from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.introspection import NOTHING, IntrospectedParts, Introspection, WarehouseReads
 from dbt_ripple.graph.macros import Macros
@@ -156,6 +156,36 @@ def test_a_node_changes_with_what_it_queries(raw: str, calls: list[Macro], moves
     for edit in (VALUE, ROWS, COLUMN, OTHER):
         assert names(base, side(edit, raw, *calls)) == (["t"] if edit in moves else []), edit
     assert names(base, side(STG + " -- the same", raw, *calls)) == []
+
+
+@pytest.mark.parametrize("compiled", [None, "select 1 as id", "select (("])
+@pytest.mark.parametrize(
+    ("asks", "moves"),
+    [
+        ("select max(id) from s.b", {"edited"}),
+        ("select table_name from information_schema.tables", {"new"}),
+        ("select column_name from information_schema.columns", {"edited", "new"}),
+        ("select 1", set()),
+    ],
+)
+def test_what_cannot_be_analysed_changes_with_what_it_queries_too(
+    compiled: str | None, asks: str, moves: set[str]
+) -> None:
+    """Without a connection dbt compiles nothing that asks."""
+
+    def side(b: str = "select id from s.orders", *more: Node) -> Project:
+        raw = f"select {{{{ run_query('{asks}') }}}} as id"
+        asking = node("model.p.a", compiled, raw=raw, macros=["macro.dbt.run_query"])
+        of_a = check("of_a", "select id from s.a", "model.p.a")
+        return project(
+            orders(), node("model.p.b", b, RAW), asking, of_a, *more, catalog=LISTED, macros=ALL
+        )
+
+    head = {
+        "edited": side("select id from s.orders where id > 0"),
+        "new": side("select id from s.orders", node("model.p.c", "select 1 as id")),
+    }
+    assert {edit for edit, it in head.items() if "of_a" in names(side(), it)} == moves
 
 
 def test_a_test_looks_too() -> None:

@@ -149,6 +149,9 @@ def test_a_seed_too_large_for_a_checksum_is_compared_by_its_files(tmp_path: Path
     assert [*map(str, changed.notes)] == [
         "seed prices is too large for dbt to compute a checksum: its files differ"
     ]
+    assert [(c.kind, c.name, c.file) for c in changed.causes] == [
+        ("seed", "prices", "seeds/prices.csv")
+    ]
     same = picked(base, large(tmp_path / "other", OLD))
     assert (same.tests, same.models) == ([], [])
 
@@ -189,14 +192,18 @@ def test_a_large_seed_whose_file_on_base_is_not_here_goes_by_git(tmp_path: Path)
     git("commit", "-q", "-m", "as it is")
     answer = picked(base, large(here))
     assert (answer.tests, answer.models) == ([], [])
-    assert [*map(str, answer.notes)] == [
+    never_edited = [
         "seed prices is too large for dbt to compute a checksum: git knows no other version of its "
         "file, so it counts as unchanged"
     ]
+    assert [*map(str, answer.notes)] == never_edited
+    checked_out_anew = picked(large(here), large(here))
+    assert [*map(str, checked_out_anew.notes)] == never_edited, "in one place, after base was built"
     git("clone", "-q", "--depth", "1", here.as_uri(), str(shallow))
     assert len(names(base, large(shallow))) == 4, "a clone without history"
     side(here, OLD.replace("Tea", "Chai"))
     assert len(names(base, large(here))) == 4, "edited"
+    assert len(names(large(here), large(here))) == 4, "edited, in one place"
     git("commit", "-q", "-a", "-m", "edited")
     assert len(names(base, large(here))) == 4, "edited in a commit"
     assert len(names(base, large(tmp_path / "elsewhere"))) == 4, "head's file is not here"

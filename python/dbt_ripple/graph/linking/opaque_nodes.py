@@ -20,6 +20,7 @@ from dbt_ripple.flow.relation import (
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.linking.functions import functions_called
 from dbt_ripple.graph.linking.node_parents import not_below, relations_above
+from dbt_ripple.graph.linking.other_dependencies import besides_query
 from dbt_ripple.graph.node_properties import declared
 from dbt_ripple.graph.normalized_code import code_of
 from dbt_ripple.graph.relations import (
@@ -30,7 +31,7 @@ from dbt_ripple.graph.relations import (
 )
 from dbt_ripple.graph.unnamed_reads import CATALOG, words_of_names
 from dbt_ripple.graph.unresolved_names import STORED
-from dbt_ripple.jinja.text import normalised
+from dbt_ripple.jinja.text import normalised, without_tags
 from dbt_ripple.reasons import Reason
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
     above = dict.fromkeys(relations_above(linker, unique_id))
     named -= {unique_id, *above, *linker.in_progress}
     above |= dict.fromkeys(not_below(linker.project, unique_id, named))
+    asked, looked_at = b"", list[str]()
+    if not node.is_python:
+        reads = linker.context.introspection.of(node)
+        asked, looked_at = besides_query(linker, unique_id, node, reads)
     linker.above.setdefault(unique_id, set()).update(above)
     relations = [linker.node(p).relation for p in above]
     fingerprint = digest(
@@ -68,6 +73,7 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
         *_left_for(linker, unique_id, node),
         *([b"given once"] if _is_given_once(linker, unique_id, node) else []),
         *(token for _, token in linker.context.in_other_order.get(unique_id, ())),
+        *([asked] if asked else []),
         *(fp for r in relations for fp in (r.all_fp(), r.rows.fp)),
     )
     in_catalog = [c.name for c in linker.catalog.get(unique_id, ())]
@@ -97,6 +103,8 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
         fingerprints=[fp.hex() for fp in fps],
         expressions=[None] * len(names),
         rows_fingerprint=rows_fp.hex(),
+        introspects=looked_at,
+        introspection_fingerprint=asked.hex(),
     )
     return LinkedNode(analysis, relation, [everything for _ in names], rows)
 
@@ -117,6 +125,8 @@ def _left_for(linker: Linker, unique_id: str, node: Node) -> list[bytes]:
     parts = [
         part for key in sorted(written_by_hooks) for part in (key.encode(), linker.left_in(key))
     ]
+    if node.compiled_code is None and not node.is_python:
+        text = without_tags(text, ",")  # what Jinja asks is known apart
     return [*parts, linker.context.all_code] if CATALOG.search(text) else parts
 
 
