@@ -418,8 +418,8 @@ class Code(StrEnum):
     )
     SEED_FILE_NEWER = (
         "seed_file_newer",
-        "its file is newer than base's artifacts, and git (with its whole history) does not show that it was never "
-        "edited, so it counts as changed; `--base-ref` compares the files",
+        "its file is newer than base's artifacts, or they were made on another machine, and git (with its whole "
+        "history) does not show that it was never edited, so it counts as changed; `--base-ref` compares the files",
     )
     SEED_FILE_OLDER = (
         "seed_file_older",

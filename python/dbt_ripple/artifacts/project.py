@@ -281,6 +281,7 @@ class Metadata(msgspec.Struct, kw_only=True):
     dbt_version: str | None = None
     generated_at: datetime | None = None
     invocation_id: str | None = None
+    user_id: str | None = None
     env: dict[str, Any] = {}
     project_name: str | None = None
     adapter_type: str | None = None

@@ -77,7 +77,7 @@ def pair_seeds(base: Project, head: Project, *, of_one: bool = False) -> SeedPai
             != (_listed(head, node) or own.read(node) is not None)
         )
         if checksum(node)[0] == "path" and not of_one:
-            differs, reason = _too_large(node, before, base)
+            differs, reason = _too_large(node, before, base, head)
             notes.append(Code.SEED_TOO_LARGE(name=node.name, because=reason))
             if differs:
                 differ[node.unique_id] = b"head"
@@ -100,7 +100,7 @@ def _listed(project: Project, seed: Node) -> bool:
     return bool(project.catalog.get(seed.unique_id))
 
 
-def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, Reason]:
+def _too_large(node: Node, before: Node, base: Project, head: Project) -> tuple[bool, Reason]:
     """Whether a seed without a checksum is to be taken as changed, and the note on it."""
     file = Path(node.root_path or "") / node.original_file_path
     then = Path(before.root_path or "") / before.original_file_path
@@ -111,8 +111,14 @@ def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, Reason]:
         written = file.stat().st_mtime
     except OSError:
         return True, Code.SEED_FILE_MISSING()
-    generated_at = base.metadata.generated_at
-    if file == then and generated_at is not None and written <= generated_at.timestamp():
+    made = base.metadata
+    if (
+        file == then
+        and made.user_id is not None  # of one machine: two containers may have files in one place
+        and made.user_id == head.metadata.user_id
+        and made.generated_at is not None
+        and written <= made.generated_at.timestamp()
+    ):
         return False, Code.SEED_FILE_OLDER()
     if has_one_version(file):  # base was made of a commit, elsewhere or before this checkout
         return False, Code.SEED_FILE_NEVER_EDITED()

@@ -166,7 +166,11 @@ def test_a_large_seed_in_one_place_goes_by_when_it_was_written(tmp_path: Path) -
     assert names(built, built) == [], "of one project, a change is only supposed"
     old = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
     os.utime(tmp_path / "seeds" / "prices.csv", (old, old))
+    assert len(names(built, built.having())) == 4, "nothing says that base was made on this machine"
+    built.metadata.user_id = "me"
     assert names(built, built.having()) == []
+    elsewhere = built.having(metadata=replace(built.metadata, user_id="you"))
+    assert len(names(elsewhere, built)) == 4
 
 
 def test_a_large_seed_whose_file_on_base_is_not_here_goes_by_git(tmp_path: Path) -> None:
