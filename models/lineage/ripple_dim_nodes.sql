@@ -13,7 +13,10 @@ final as (
     select
         nodes.snapshot_id,
         latest.project_name,
-        {{ columns_of('nodes', 'nodes', without=['snapshot_id', 'test_fingerprint', 'ordered_fingerprint', 'typed_fingerprint']) }}
+        {{ columns_of(
+            'nodes', 'nodes',
+            without=['snapshot_id', 'test_fingerprint', 'ordered_fingerprint', 'typed_fingerprint']
+        ) }}
     from nodes
     inner join latest on nodes.snapshot_id = latest.snapshot_id
 )
