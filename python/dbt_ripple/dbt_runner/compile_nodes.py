@@ -29,9 +29,10 @@ have a limit, and dbt compares each of them with every node."""
 _ONLY_CHOSEN: Final = (
     *("--select", f"tag:{CHOSEN}", "--indirect-selection", "empty"),
     "--no-write-json",  # the manifest would have the tags
-    # Else its threads go on with what is left, and their connections are in the next command's way.
-    "--fail-fast",
 )
+_AT_ONCE: Final = "--fail-fast"
+"""Else the threads of a command that could not connect go on with what is left, and their connections are in
+the next command's way."""
 _IS_INCREMENTAL: Final = "macro.dbt.is_incremental"
 _FALSE_IN_A_FULL_REFRESH: Final = "{% if should_full_refresh() %}{{ return(False) }}{% endif %}"
 _ASKING_NOTHING: Final = ("--full-refresh", "--no-defer", "--no-introspect")
@@ -118,11 +119,14 @@ def compile_nodes(
     if not unique_ids:
         return project
     if not unanswered.why:
-        result = _compile(dbt, manifest, unique_ids, arguments)
+        result = _compile(dbt, manifest, unique_ids, (*arguments, _AT_ONCE))
         if result.success:
             return _compiled(project, manifest, unique_ids)
         if dbt.attempt("debug", "--connection").success:
-            dbt.check(result, ("compile", *arguments))
+            # What stops at once may tell of a thread that was stopped, and not of what failed.
+            manifest = dbt.parse(write=False)
+            dbt.check(_compile(dbt, manifest, unique_ids, arguments), ("compile", *arguments))
+            return _compiled(project, manifest, unique_ids)
         unanswered.why = _what_happened(result)
         manifest = dbt.parse(write=False)  # the other has nodes that are half compiled
     asking = asking_the_warehouse(project, unique_ids)

@@ -80,9 +80,10 @@ def _ours(resources: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 def _selected_columns(sql: str) -> list[str]:
     """The columns a model's last CTE, `final`, passes on."""
     sql = re.sub(
-        r"{{ columns_of\(.*\) }}",
+        r"{{ columns_of\(.*?\) }}",
         lambda call: jinja2.Template(call[0]).render(columns_of=columns_of),
         sql,
+        flags=re.DOTALL,
     )
     final = re.search(r"\nfinal as \(\n    select\n(.*?)\n    from ", sql, flags=re.DOTALL)
     assert final is not None
