@@ -420,7 +420,7 @@ def test_another_error_is_no_missing_connection(tiny: Path, commands: list[str])
     commit(tiny)
     with pytest.raises(RippleError, match="no_such_column"), sides(tiny, None):
         pass
-    assert commands[-1] == "debug base"
+    assert commands[-3:] == ["debug base", "parse base", "compile base"]
 
 
 def test_a_missing_environment_variable_of_the_profile_is_one_line(tiny: Path) -> None:
