@@ -298,23 +298,33 @@ def edited_ephemerals(comparison: Comparison) -> list[str]:
 
 
 def only_tests_compile(comparison: Comparison, running: Collection[str]) -> dict[str, Reason]:
-    """Tests that have to run because nothing else compiles an edited ephemeral model.
+    """Tests that have to run because nothing else compiles an ephemeral model that may compile no more.
+
+    It was edited, or names a changed column and makes nothing of it: that may have a type with which the
+    engine refuses what is written.
 
     Args:
         comparison: of base and head.
         running: the tests that are to run anyway.
 
     Returns:
-        One test with its reason for each edited ephemeral model that no relation inlines and no
+        One test with its reason for each such ephemeral model that no relation inlines and no
         test that runs.
     """
     head = comparison.head
     chosen: dict[str, Reason] = {}
-    for ephemeral in edited_ephemerals(comparison):
+    nodes = head.nodes
+    because = {
+        ephemeral: Code.ONLY_TESTS_INLINE(name=nodes[ephemeral].display_name)
+        for ephemeral in edited_ephemerals(comparison)
+    }
+    for unique_id, parent, column in naming_changed_columns(comparison, ("model",)):
+        if nodes[unique_id].is_ephemeral:
+            name = nodes[parent].display_name
+            because.setdefault(unique_id, Code.NAMES_CHANGED_COLUMN(name=name, column=column))
+    for ephemeral, reason in because.items():
         relations, tests = inlined_by(head, ephemeral)
         if relations or not tests or any(t in running or t in chosen for t in tests):
             continue
-        first = next(u for u in head.nodes if u in tests)
-        name = head.nodes[ephemeral].display_name
-        chosen[first] = Code.ONLY_TESTS_INLINE(name=name)
+        chosen[next(u for u in nodes if u in tests)] = reason
     return chosen

@@ -89,6 +89,29 @@ def test_where_a_relation_inlines_it_no_test_has_to() -> None:
     assert selection.tests == []
 
 
+@pytest.mark.parametrize(("named", "tried"), [("amount", ["of_e"]), ("status", [])])
+def test_one_test_compiles_an_ephemeral_that_names_a_column_of_another_type(
+    named: str, tried: list[str]
+) -> None:
+    """Nothing is made of the name, but the engine may refuse it: `amount collate nocase` of a number, say."""
+
+    def side(edit: str) -> Project:
+        inner = f"with x as (select id, {named} || 'x' as n from s.t) select id from x"
+        text = WITH_E.format(e=inner) + "select id from __dbt__cte__e where id is null"
+        return project(
+            orders(),
+            node("model.p.t", f"select id, {edit} as amount, status from s.orders", RAW),
+            ephemeral("e", inner, "model.p.t"),
+            check("of_e", text, "model.p.e"),
+            catalog=LISTED,
+        )
+
+    selection = picked(side("amount"), side("amount + 1"))
+    assert [test.name for test in selection.tests] == tried
+    if tried:
+        assert "amount" in str(selection.tests[0].reason)
+
+
 def test_an_ephemeral_that_means_the_same_selects_no_test() -> None:
     same = "with o as (select * from s.orders) select id, amount, status from o"
     base, head = inlined(E, table(E), on_e("a", E)), inlined(same, table(same), on_e("a", same))
