@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache as once
-from functools import partial
 from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
@@ -55,7 +54,6 @@ class OrderReads:
         self.dialect = dialect_of(project.metadata.adapter_type)
         models = project.of_type("model")
         self._ephemeral = frozenset(node.unique_id for node in models if node.is_ephemeral)
-        self._inexact = once(partial(inexact_columns_of, types or {}, self.dialect))
 
     def of(self, node: Node) -> OrderRead | None:
         """What of a node's query does; None for nothing."""
@@ -64,12 +62,8 @@ class OrderReads:
             limit = f"limit {node.config['limit']}" if node.config.get("limit") else ""
             calculated = node.config["fail_calc"]
             sql = f"select {calculated} as failures from ({sql}\n{limit}) as rows_of_test"
-        columns = [self._inexact(relation) for relation in self.above(node.unique_id)]
-        inexact = (
-            None
-            if self.types is None or None in columns
-            else frozenset[str]().union(*(names for names in columns if names is not None))
-        )
+        above = self.above(node.unique_id)
+        inexact = inexact_columns(above, self.types or {}, self.dialect)
         key = b""
         if self.cache is not None:
             known = "" if inexact is None else repr(sorted(inexact))
@@ -114,19 +108,11 @@ def inexact_columns(relations: Iterable[str], types: Types, dialect: str) -> set
     """The columns of relations whose equal values may not be the same; None where types are not known."""
     names: set[str] = set()
     for relation in relations:
-        of_one = inexact_columns_of(types, dialect, relation)
-        if of_one is None:
+        columns = types.get(relation)
+        if not columns:
             return None
-        names |= of_one
+        names |= {c.name.lower() for c in columns if inexact_type(c.type or "", dialect)}
     return names
-
-
-def inexact_columns_of(types: Types, dialect: str, relation: str) -> frozenset[str] | None:
-    """The same of one relation."""
-    columns = types.get(relation)
-    if not columns:
-        return None
-    return frozenset(c.name.lower() for c in columns if inexact_type(c.type or "", dialect))
 
 
 def order_marks(
@@ -174,8 +160,8 @@ def order_marks(
 
     def decided(unique_id: str) -> bytes:
         """The order of a relation's rows, as far as anything decides it."""
-        seen = analysis.nodes.get(canonical.get(unique_id, unique_id))
-        node = project.nodes.get(unique_id)
+        unique_id = canonical.get(unique_id, unique_id)
+        seen, node = analysis.nodes.get(unique_id), project.nodes.get(unique_id)
         if seen is None or node is None:
             return b""
         by_query = seen.order, seen.incidental, node.materialized in STORED

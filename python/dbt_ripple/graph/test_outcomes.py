@@ -41,7 +41,8 @@ def with_test_outcomes(
         analysis: of it, with own fingerprints.
         seeds: the files of its seeds.
         cache: where lowered queries may be found.
-        keys: the columns of which the types of keys are known; by default those of the project's catalog.
+        keys: the columns of which the types of keys are known; by default those of the project's catalog,
+            if that is not older than its manifest.
 
     Returns:
         With `Analysis.ordered_tests`, and with `Analysis.typed_tests` by the types of the project's own catalog.
@@ -53,10 +54,12 @@ def with_test_outcomes(
         context.in_other_order = marks
         linked = _linked(side.linker(LinkingMode()), analysis)
         ordered = {test: seen for test, seen in linked.items() if seen != analysis.tests[test]}
+    # What was listed before the manifest was written may have had other types.
+    types = {} if project.catalog_is_older else project.catalog
     # Types can only show that an order is not seen.
-    context.in_other_order = order_marks(context, analysis, project.catalog, cache, among=marks)
-    types = project.catalog if keys is None else keys
-    mode = _Alone(side, lambda unique_id: types.get(unique_id, ()), KnownConstraints())
+    context.in_other_order = order_marks(context, analysis, types, cache, among=marks)
+    keys = types if keys is None else keys
+    mode = _Alone(side, lambda unique_id: keys.get(unique_id, ()), KnownConstraints())
     typed = _linked(mode.linker, analysis)
     context.in_other_order = {}
     return replace(analysis, ordered_tests=ordered, typed_tests=typed)

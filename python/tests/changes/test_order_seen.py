@@ -10,6 +10,9 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import compare
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.order_seen import order_marks
 
 T, U = "source.p.raw.t", "source.p.raw.u"
 WHOLE = {"k": "bigint", "v": "bigint"}
@@ -103,6 +106,31 @@ def test_who_reads_the_relation_as_a_source_sees_its_order() -> None:
         )
 
     assert "model.p.reader" in compare(edited(1), edited(2)).changed
+
+
+def test_which_rows_come_first_counts_though_all_columns_have_changed() -> None:
+    def side(above: int) -> Project:
+        edited = node("model.p.edited", f"select k + {above} as k from s.t", T)
+        reader = node("model.p.reader", "select k from s.edited limit 1", edited.unique_id)
+        known = {T: WHOLE, edited.unique_id: {"k": "bigint"}}
+        return project(source(T), edited, reader, types=known, adapter="duckdb")
+
+    change = compare(side(1), side(2)).changed["model.p.reader"]
+    assert change.rows and change.redefined == ["k"]
+
+
+def test_a_load_marks_who_reads_a_laid_out_table_as_a_source() -> None:
+    def marks(**config: Any) -> Any:
+        edited = node("model.p.edited", "select k, v from s.t", T, config=config)
+        built = replace(source("source.p.raw.edited"), relation_name="`s`.`edited`")
+        reader = node("model.p.reader", "select sum(v) as n from s.edited", built.unique_id)
+        made = project(source(T), edited, built, reader, adapter="duckdb")
+        context = ProjectContext(made)
+        return order_marks(context, analyse(made, own=True, context=context), None)
+
+    assert marks() == {}
+    ((names, _),) = marks(cluster_by=["k"])["model.p.reader"]
+    assert names == {"n"}
 
 
 def laid(types: Any = WHOLE, **config: Any) -> Project:

@@ -142,9 +142,11 @@ def layers(*, minute: int, catalog: bool = True, **edits: str) -> Project:
         node(stg, edits.get("stg", "select id, amount, status from s.orders"), RAW),
         node(counted, "select id, count(*) as n from s.orders {} group by id".format(edits.get("where", "")), RAW),
         node("model.p.joined", "select s.id, c.n from s.stg s left join s.counted c on s.amount = c.id", stg, counted),
+        node("model.p.same", "select s.id, c.n from s.stg s left join s.counted c on s.id = c.id", stg, counted),
         node("model.p.first", edits.get("first", "select id from s.stg limit 1"), stg),
         node("model.p.added", "select sum(id) as total from s.stg", stg),
         check("kept", "select id from s.joined where id is null", "model.p.joined"),
+        check("same", "select id from s.same where id is null", "model.p.same"),
         check("counted", "select n from s.joined where n > 9", "model.p.joined"),
         check("first", "select id from s.first where id < 5", "model.p.first"),
         check("total", "select total from s.added where total < 5", "model.p.added"),
@@ -163,7 +165,7 @@ def layers(*, minute: int, catalog: bool = True, **edits: str) -> Project:
         ({"stg": "select  id, amount,  status from s.orders -- laid out"}, set()),
         ({"where": "where amount > 1"}, {"counted"}),
         ({"stg": "select id, amount, upper(status) as status from s.orders"}, {"first"}),
-        ({"stg": "select id + 1 as id, amount, status from s.orders"}, {"kept", "first", "total"}),
+        ({"stg": "select id + 1 as id, amount, status from s.orders"}, {"kept", "same", "first", "total"}),
         ({"first": "select id from s.stg order by id limit 1"}, {"first"}),
     ],
 )  # fmt: skip
@@ -185,6 +187,15 @@ def test_what_joins_keep_and_who_sees_an_order_with_a_catalog_or_without(
     if catalogs[0] == catalogs[1]:
         selected = select(base, head, facts=False).tests
         assert {test.unique_id.rpartition(".")[2] for test in selected} == expected | more
+
+
+def test_a_catalog_that_is_older_than_the_manifest_tells_no_types(
+    warehouse: duckdb.DuckDBPyConnection,
+) -> None:
+    base, head = layers(minute=0), layers(minute=1, where="where amount > 1")
+    for side in (base, head):
+        loaded(warehouse, side.having(catalog_is_older=True))
+    assert set(answered(warehouse)) == {"counted", "kept"}
 
 
 def test_other_loads_by_their_names_and_loads_without_fingerprints(
