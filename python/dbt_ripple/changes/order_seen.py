@@ -82,8 +82,8 @@ def readers_of_order(
 
 
 def _edited(comparison: Comparison) -> Iterable[str]:
-    """The relations of head whose own query was edited beyond layout and names."""
-    from dbt_ripple.flow.query_text import same_but_for_names
+    """The relations of head whose own query was edited beyond layout, names and what is no condition."""
+    from dbt_ripple.flow.query_text import folded, same_but_for_names
 
     head, base = comparison.head.nodes, comparison.base.nodes
     dialect = dialect_of(comparison.head.metadata.adapter_type)
@@ -95,7 +95,7 @@ def _edited(comparison: Comparison) -> Iterable[str]:
     )
     for unique_id in rewritten(comparison, queries):
         one, other = base[unique_id].compiled_code or "", head[unique_id].compiled_code or ""
-        if not same_but_for_names(one, other, dialect):
+        if not same_but_for_names(folded(one, dialect), folded(other, dialect), dialect):
             yield unique_id
     python = (u for u in comparison.modified if u in head and head[u].is_python)
     yield from (u for u in python if _code_differs(base, head[u]))

@@ -171,6 +171,8 @@ def _conjuncts(condition: Any) -> Iterator[Any]:
         node = stack.pop()
         if isinstance(node, exp.And):
             stack += [node.right, node.left]
+        elif isinstance(node, exp.Paren) and isinstance(node.unnest(), exp.And):
+            stack.append(node.unnest())
         else:
             yield node
 
@@ -222,6 +224,63 @@ def same_but_for_names(one: str, other: str, dialect: str) -> bool:
         elif _word(token, words) != _word(twin, words):
             return False
     return len(pairs) == len({old for old, _ in pairs}) == len({new for _, new in pairs})
+
+
+_PLAIN: Final = (
+    exp.Column,
+    exp.Identifier,
+    exp.Literal,
+    exp.Paren,
+    exp.Null,
+    exp.Boolean,
+    exp.Not,
+    exp.And,
+    exp.Or,
+    exp.Predicate,
+    exp.Neg,
+)
+"""What a condition is made of that is one value however often it is evaluated."""
+
+
+def folded(sql: str, dialect: str) -> str:
+    """A query without what every engine takes out of it before it makes a plan.
+
+    These are conditions that are true by themselves, conditions that are said twice, and ``else null``.
+    What cannot be parsed comes back as it is.
+
+    Example:
+        >>> folded("select a from t where (a > 1) and 1 = 1 and a > 1", "duckdb")
+        'SELECT a FROM t WHERE a > 1'
+        >>> folded("select case when a then b else null end from t where true", "duckdb")
+        'SELECT CASE WHEN a THEN b END FROM t'
+        >>> folded("select a from t where f(a) and f(a)", "duckdb")
+        'SELECT a FROM t WHERE F(a) AND F(a)'
+    """
+    try:
+        parsed: Any = parse_statement(sql, dialect)
+        for case in list(parsed.find_all(exp.Case)):
+            if isinstance(case.args.get("default"), exp.Null):
+                case.set("default", None)
+        for clause in list(parsed.find_all(exp.Where, exp.Having, exp.Qualify)):
+            conditions: list[Any] = []
+            for condition in _conjuncts(clause.this):
+                said = condition.unnest()
+                again = said in conditions and all(isinstance(n, _PLAIN) for n in said.walk())
+                if not again and not _is_true(said):
+                    conditions.append(said)
+            if conditions:
+                clause.set("this", exp.and_(*conditions, copy=False))
+            elif isinstance(clause, exp.Where):  # HAVING makes one row of all
+                clause.pop()
+        return written(parsed, dialect)
+    except UNREAD:
+        return sql
+
+
+def _is_true(condition: Any) -> bool:
+    if isinstance(condition, exp.EQ) and isinstance(condition.this, exp.Literal):
+        return bool(condition.this == condition.expression)
+    return isinstance(condition, exp.Boolean) and bool(condition.this)
 
 
 def computed(sql: str, dialect: str) -> set[str] | None:

@@ -61,6 +61,24 @@ def test_only_the_order_of_tables_below_the_edit_counts(reader: str, seen: bool)
     assert sees(reader, "edited") is seen
 
 
+@pytest.mark.parametrize(
+    ("now", "seen"),
+    [
+        ("select k, case when v > 1 then v else null end as v from s.t where k > 2", False),
+        ("select k, case when v > 1 then v end as v from s.t where k > 2 and 1 = 1", False),
+        ("select k, case when v > 1 then v end as v from s.t where (k > 2) and (k > 2 and true)", False),
+        ("select k, case when v > 1 then v end as v from s.t where not (k <= 2)", True),
+        ("select k, case when not v <= 1 then v end as v from s.t where k > 2", True),
+        ("select k, case when v > 1 then v end as v from (select * from s.t order by v) where k > 2", True),
+    ],
+)  # fmt: skip
+def test_what_no_plan_has_is_no_edit_of_an_order(now: str, seen: bool) -> None:
+    then = "select k, case when v > 1 then v end as v from s.t where k > 2"
+    reader = "select list(v) as l from s.edited"
+    comparison = compare(side(then, reader, "edited"), side(now, reader, "edited"))
+    assert ("model.p.reader" in comparison.changed) is seen
+
+
 @pytest.mark.parametrize("types", [WHOLE, {"k": "bigint", "v": "double"}, {}])
 def test_a_sum_through_an_ephemeral_model_is_of_what_that_reads(types: dict[str, str]) -> None:
     """Its text is part of its reader's, and its columns have no types of their own."""

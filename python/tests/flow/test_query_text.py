@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dbt_ripple.flow.query_text import text_of_query
+import pytest
+
+from dbt_ripple.flow.query_text import folded, text_of_query
 
 
 def test_a_column_is_shown_through_stars_of_ctes() -> None:
@@ -34,3 +36,26 @@ def test_what_a_star_leaves_out_is_not_shown_as_it_was_below() -> None:
 def test_a_recursive_cte_is_looked_at_once() -> None:
     query = "with recursive r as (select 1 as n union all select n + 1 from r) select * from r"
     assert text_of_query(query, "duckdb").columns == {"n": ["1"]}
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select a from t where 1 = 1", "SELECT a FROM t"),
+        ("select a from t where a = a", "SELECT a FROM t WHERE a = a"),  # not where it is NULL
+        ("select a from t where 1 = 2", "SELECT a FROM t WHERE 1 = 2"),
+        ("select sum(a) from t having true", "SELECT SUM(a) FROM t HAVING TRUE"),  # one row of all
+        ("select a from t where a and (b or a) and a", "SELECT a FROM t WHERE a AND (b OR a)"),
+        (
+            "select a from t where a in (select b from u) and a in (select b from u)",
+            "SELECT a FROM t WHERE a IN (SELECT b FROM u) AND a IN (SELECT b FROM u)",
+        ),
+        (
+            "select case when a then b else 0 end from t",
+            "SELECT CASE WHEN a THEN b ELSE 0 END FROM t",
+        ),
+        ("select case when", "select case when"),
+    ],
+)
+def test_only_what_is_true_or_said_twice_is_folded(sql: str, expected: str) -> None:
+    assert folded(sql, "duckdb") == expected
