@@ -40,7 +40,7 @@ def known_macros(macros: Macros) -> KnownMacros:
     root = macros.project.name
     packages: dict[str, list[Macro]] = {}
     for unique_id in macros.user:
-        macro = macros.macros[unique_id]
+        macro = macros.project.macros[unique_id]  # whole, as the digests are
         packages.setdefault(macro.package_name, []).append(macro)
     for package, known in known_packages().items():
         of_package = packages.get(package, [])

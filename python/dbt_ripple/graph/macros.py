@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import DIALECTS
@@ -20,7 +22,7 @@ from dbt_ripple.jinja.facts import ANY, Facts, asks, calls_any_macro, facts_of
 from dbt_ripple.jinja.facts import NOTHING as UNUSED
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.reads import NOTHING, Reads, reads_of
-from dbt_ripple.jinja.text import normalised, normalised_macro
+from dbt_ripple.jinja.text import normalised, normalised_macro, of_adapter
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.hook_reader import HookReader
@@ -62,6 +64,8 @@ _BY_NAME_AT_RUN: Final = {
 }
 """Macros that dbt looks up by a name it puts together, so that nothing in a text calls them."""
 
+_WORD: Final = re.compile(r"\w+")
+
 _OF_ALL: Final = frozenset({"[]", "items", "values"})
 """Steps by which a text takes from a package what it does not name."""
 
@@ -69,12 +73,24 @@ Question = Callable[[Facts], bool]
 """What is asked of the facts of a macro."""
 
 
+def _of_adapter(macro: Macro, adapter: str | None) -> Macro:
+    """A macro as the project's adapter runs it: what is only for other ones is left out."""
+    sql = of_adapter(macro.macro_sql, adapter) if adapter else macro.macro_sql
+    if sql is macro.macro_sql:
+        return macro
+    words = set(_WORD.findall(sql))
+    names = {unique_id: unique_id.rpartition(".")[2] for unique_id in macro.depends_on.macros}
+    called = [u for u, name in names.items() if words & {name, dispatched(name)}]
+    return replace(macro, macro_sql=sql, depends_on=replace(macro.depends_on, macros=called))
+
+
 class Macros:
     """The macros of one project, by what can call them."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.macros = project.macros
+        adapter = project.metadata.adapter_type
+        self.macros = {u: _of_adapter(m, adapter) for u, m in project.macros.items()}
         self.user = {
             unique_id for unique_id, m in self.macros.items() if m.package_name not in INTERNAL
         }

@@ -7,7 +7,7 @@ them. A text that Jinja refuses has no tree: whoever asks about it has to take i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -208,6 +208,95 @@ def in_tags(text: str) -> str:
 
 
 _OPENS: Final = re.compile(r"\{[{%]")
+
+
+def of_adapter(text: str, adapter: str) -> str:
+    """A text without what stands in branches that only other adapters take, by ``target.type`` and their names.
+
+    The tags of these branches stay, so that the rest is read as it was.
+
+    Example:
+        >>> of_adapter("{% if target.type == 'duckdb' %}a{% else %}b{% endif %}", "duckdb")
+        "{% if target.type == 'duckdb' %}a{% else %}{% endif %}"
+        >>> of_adapter("{% if target.type in ['spark'] %}a{% elif c %}b{% endif %}", "duckdb")
+        "{% if target.type in ['spark'] %}{% elif c %}b{% endif %}"
+        >>> of_adapter("{% if target.type == 'spark' or c %}a{% endif %}", "duckdb")
+        "{% if target.type == 'spark' or c %}a{% endif %}"
+    """
+    if not _ASKS_FOR_ADAPTER.search(text):
+        return text
+    kept: list[str] = []
+    blocks: list[_Block] = []
+    try:
+        for tag, written in _tags(text):
+            word = tag.partition(" ")[0]
+            if _OTHER_TARGET.search(tag):
+                return text
+            if word in ("elif", "else", "endif", "endfor"):
+                block = blocks.pop()
+            if not any(block.left_out for block in blocks):
+                kept.append(written)
+            if word in ("if", "for"):
+                block = _Block(is_loop=word == "for")
+            if word in ("if", "elif", "else", "for"):
+                blocks.append(block.next(tag, adapter))
+    except (TemplateSyntaxError, IndexError):
+        return text
+    return "".join(kept)
+
+
+class _Block(NamedTuple):
+    """A block around a place.
+
+    Attributes:
+        is_loop: whether it is no ``if``.
+        is_met: whether this branch, or one before, is what the adapter takes.
+        left_out: whether this branch is none that the adapter takes.
+    """
+
+    is_loop: bool
+    is_met: bool = False
+    left_out: bool = False
+
+    def next(self, tag: str, adapter: str) -> _Block:
+        """What a tag that opens a branch makes of it."""
+        if self.is_loop:
+            return self
+        asked = _ASKED_ADAPTER.fullmatch(tag)
+        if asked is None:
+            return self._replace(left_out=self.is_met)
+        is_it = (f"'{adapter}'" in asked["names"]) is not (
+            "not" in asked["how"] or "!" in asked["how"]
+        )
+        return self._replace(is_met=self.is_met or is_it, left_out=self.is_met or not is_it)
+
+
+def _tags(text: str) -> Iterator[tuple[str, str]]:
+    """The words of each ``{% %}`` and ``{{ }}`` with its text; what stands between them without words."""
+    tag: list[str] | None = None
+    written = ""
+    for _, kind, value in _tokens(text):
+        written += value
+        if kind in _BEGINS:
+            tag = []
+        elif kind in _ENDS:
+            yield " ".join(tag or ()), written
+            tag, written = None, ""
+        elif tag is None:
+            yield "", written
+            written = ""
+        elif kind != "whitespace":
+            tag.append(_in_one_quote(value) if kind == "string" else value)
+    if tag is not None:
+        raise IndexError  # the last one is not closed
+
+
+_ASKS_FOR_ADAPTER: Final = re.compile(r"\btarget\s*\.\s*type\b")
+_OTHER_TARGET: Final = re.compile(r"(?<!\. )(?<!')\btarget\b(?! \.)")
+"""A name ``target`` that is not asked for a property, so that it may be given another value."""
+_ASKED_ADAPTER: Final = re.compile(
+    r"(?:el)?if target \. type (?P<how>==|!=|in|not in) (?P<names>'\w+'|[(\[] '\w+'(?: , '\w+')*(?: ,)? [)\]])"
+)
 
 
 def names_in(node: nodes.Node) -> list[nodes.Name]:

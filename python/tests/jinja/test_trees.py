@@ -6,7 +6,7 @@ import pytest
 from jinja2 import nodes
 from jinja2.exceptions import TemplateSyntaxError
 
-from dbt_ripple.jinja.text import environment, tree_of
+from dbt_ripple.jinja.text import environment, of_adapter, tree_of
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,40 @@ def test_no_node_is_in_a_tree_twice() -> None:
     assert tree is not None
     names = [*tree.find_all(nodes.Name)]
     assert len({id(name) for name in names}) == len(names) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{% if target.type != 'spark' %}a{% else %}b{% endif %}", "{% if target.type != 'spark' %}a{% else %}{% endif %}"),
+        ("{% if target.type == 'spark' %}a{% else %}b{% endif %}", "{% if target.type == 'spark' %}{% else %}b{% endif %}"),
+        ("{% if target.type not in ('spark', 'duckdb') %}a{% endif %}", "{% if target.type not in ('spark', 'duckdb') %}{% endif %}"),
+        ("{% if target.type in ['spark', 'duckdb',] %}a{% endif %}", "{% if target.type in ['spark', 'duckdb',] %}a{% endif %}"),
+        (
+            "{% if c %}a{% elif target.type == 'duckdb' %}b{% elif d %}c{% else %}d{% endif %}",
+            "{% if c %}a{% elif target.type == 'duckdb' %}b{% elif d %}{% else %}{% endif %}",
+        ),
+        # The ``else`` of a loop, or of another ``if``, is not the one of the adapter's.
+        (
+            "{% if target.type == 'duckdb' %}{% for x in y %}a{% else %}b{% endfor %}{% endif %}",
+            "{% if target.type == 'duckdb' %}{% for x in y %}a{% else %}b{% endfor %}{% endif %}",
+        ),
+        (
+            "{% if target.type == 'spark' %}{% if c %}a{% else %}b{% endif %}{{ f() }}{% else %}{{ g() }}{% endif %}{{ h() }}",
+            "{% if target.type == 'spark' %}{% else %}{{ g() }}{% endif %}{{ h() }}",
+        ),
+        ("{% if x.target.type == 'spark' %}a{% endif %}", None),
+        ("{% if not target.type == 'spark' %}a{% endif %}", None),
+        ("{% if target.type == spark %}a{% endif %}", None),
+        ("{% if target.type == 'sp' ~ 'ark' %}a{% endif %}", None),
+        ("{% set target = other %}{% if target.type == 'spark' %}a{% endif %}", None),
+        ("{% macro f(target) %}{% if target.type == 'spark' %}a{% endif %}{% endmacro %}", None),
+        ("{% if target.type == 'spark' %}a", "{% if target.type == 'spark' %}"),
+        ("{% if target.type == 'spark' %}a{% endif", None),
+        ("{% endif %}{% if target.type == 'spark' %}a{% endif %}", None),
+    ],
+)  # fmt: skip
+def test_only_branches_that_the_adapter_never_takes_are_left_out(
+    text: str, expected: str | None
+) -> None:
+    assert of_adapter(text, "duckdb") == (text if expected is None else expected)
