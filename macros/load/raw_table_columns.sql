@@ -40,8 +40,11 @@
             'own_rows_fingerprint': 'string',
             'relation_key': 'string',
             'label': 'string',
-            'ordered_fingerprint': 'string',
             'typed_fingerprint': 'string',
+            'orders_seen': 'string',
+            'above_fingerprint': 'string',
+            'order_fingerprint': 'string',
+            'layout_fingerprint': 'string',
         },
         'columns': {
             'snapshot_id': 'string',

@@ -52,8 +52,9 @@ data_tests as (
         snapshot_id,
         unique_id,
         name,
-        coalesce(ordered_fingerprint, test_fingerprint) as fingerprint,
-        typed_fingerprint
+        test_fingerprint as fingerprint,
+        typed_fingerprint,
+        orders_seen
     from (
         select
             *,
@@ -71,9 +72,68 @@ base_tests as (
         pairs.head_snapshot_id,
         data_tests.unique_id,
         data_tests.fingerprint,
-        data_tests.typed_fingerprint
+        data_tests.typed_fingerprint,
+        data_tests.orders_seen
     from pairs
     inner join data_tests on pairs.base_snapshot_id = data_tests.snapshot_id
+),
+
+-- The relations whose rows may come in another order: where no ORDER BY stands, and where something decides it.
+other_orders as (
+    select
+        pairs.head_snapshot_id,
+        head_nodes.unique_id,
+        coalesce(base_nodes.above_fingerprint, '') != coalesce(head_nodes.above_fingerprint, '') as is_open,
+        coalesce(base_nodes.layout_fingerprint, '') != coalesce(head_nodes.layout_fingerprint, '')
+        or (
+            coalesce(base_nodes.order_fingerprint, '') != coalesce(head_nodes.order_fingerprint, '')
+            -- Else what sees them has changed.
+            and coalesce(base_nodes.rows_fingerprint, '') = coalesce(head_nodes.rows_fingerprint, '')
+        ) as is_decided
+    from pairs
+    inner join nodes as head_nodes on pairs.head_snapshot_id = head_nodes.snapshot_id
+    left join nodes as base_nodes
+        on
+            pairs.base_snapshot_id = base_nodes.snapshot_id
+            and head_nodes.unique_id = base_nodes.unique_id
+),
+
+see_other_order as (
+    select distinct
+        tests.head_snapshot_id,
+        tests.unique_id
+    from (
+        select
+            head_snapshot_id,
+            unique_id,
+            orders_seen
+        from base_tests
+
+        union all
+
+        select
+            pairs.head_snapshot_id,
+            data_tests.unique_id,
+            data_tests.orders_seen
+        from pairs
+        inner join data_tests on pairs.head_snapshot_id = data_tests.snapshot_id
+    ) as tests
+    inner join other_orders
+        on
+            tests.head_snapshot_id = other_orders.head_snapshot_id
+            and (
+                (
+                    other_orders.is_open
+                    and instr(concat(tests.orders_seen, ','), concat('above:', other_orders.unique_id, ',')) > 0
+                )
+                or (
+                    other_orders.is_decided
+                    and instr(concat(tests.orders_seen, ','), concat('order:', other_orders.unique_id, ',')) > 0
+                )
+            )
+    where
+        tests.orders_seen is not null
+        and (other_orders.is_open or other_orders.is_decided)
 ),
 
 impacted as (
@@ -90,10 +150,17 @@ impacted as (
         on
             pairs.head_snapshot_id = base_tests.head_snapshot_id
             and data_tests.unique_id = base_tests.unique_id
+    left join see_other_order
+        on
+            pairs.head_snapshot_id = see_other_order.head_snapshot_id
+            and data_tests.unique_id = see_other_order.unique_id
     where
+        see_other_order.unique_id is not null
         -- Either fingerprint shows that nothing changed: a load without a catalog has another typed one.
-        coalesce(data_tests.fingerprint != base_tests.fingerprint, true)
-        and coalesce(data_tests.typed_fingerprint != base_tests.typed_fingerprint, true)
+        or (
+            coalesce(data_tests.fingerprint != base_tests.fingerprint, true)
+            and coalesce(data_tests.typed_fingerprint != base_tests.typed_fingerprint, true)
+        )
 ),
 
 vertices as (

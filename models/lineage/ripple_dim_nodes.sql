@@ -15,7 +15,10 @@ final as (
         latest.project_name,
         {{ columns_of(
             'nodes', 'nodes',
-            without=['snapshot_id', 'test_fingerprint', 'ordered_fingerprint', 'typed_fingerprint']
+            without=[
+                'snapshot_id', 'test_fingerprint', 'typed_fingerprint',
+                'orders_seen', 'above_fingerprint', 'order_fingerprint', 'layout_fingerprint'
+            ]
         ) }}
     from nodes
     inner join latest on nodes.snapshot_id = latest.snapshot_id

@@ -56,12 +56,22 @@ def _joins(comparison: Comparison, unique_id: str) -> bool:
 
 
 def _sides(comparison: Comparison, cache: Cache | None) -> tuple[KeptRowsMode, KeptRowsMode]:
-    """Base and head; both know the types that base's catalog has, head of what did not change."""
+    """Base and head; both know the types that base's catalog has, head of columns that did not change."""
     types, unchanged = comparison.base.types, comparison.unchanged()
     constraints, seeds = KnownConstraints(), comparison.seeds
+    nodes, after = comparison.head.nodes, comparison.head_analysis.nodes
 
     def of_unchanged(unique_id: str) -> Iterable[CatalogColumn]:
-        return types.get(unique_id, ()) if unique_id in unchanged else ()
+        columns = types.get(unique_id, ())
+        if unique_id in unchanged:
+            return columns
+        change, node = comparison.changed.get(unique_id), nodes.get(unique_id)
+        if change is None or node is None or node.resource_type not in ("model", "snapshot"):
+            return ()
+        if change.kind != "changed" or after[unique_id].status != "analysed":
+            return ()
+        others = {name.lower() for name in (*change.redefined, *change.added)}
+        return [column for column in columns if column.name.lower() not in others]
 
     before, now = comparison.base_analysis, comparison.head_analysis
     base = ComparedSide.of(comparison.base_context, before, unchanged, cache, seeds.base)

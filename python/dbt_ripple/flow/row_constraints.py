@@ -222,6 +222,7 @@ class KnownConstraints:
         named: what a joined relation is called in words.
         collates: whether any query so far has a COLLATE.
         looks_up: whether a join with at most one match for each row is taken for a lookup.
+        is_stored: whether the rows are stored, so that what DISTINCT alone has evaluated fails where it stands.
         literals: the constants of the queries, each by its fingerprint: as text in quotes, or as a
             number. What else a query holds is among neither.
         values: of a column, by its ``V``, the constants of which each of its values that is not NULL
@@ -236,6 +237,7 @@ class KnownConstraints:
         self.counts: dict[bytes, tuple[bytes, bytes, bool]] = {}
         self.collates = False
         self.looks_up = True
+        self.is_stored = False
         self.literals: dict[bytes, str] = dict.fromkeys(_NUMBERS, "number")
         self.values: dict[bytes, frozenset[bytes]] = {}
 
@@ -729,6 +731,14 @@ class KnownConstraints:
         if one_of:
             env.facts.unique.append(Unique(frozenset(one_of), _ONE_OF_EACH, True))
         env.facts.rows = filtered(env.facts.rows, n, digest(b"cut", n))
+
+    def are_distinct(self, env: Env, fps: Sequence[bytes]) -> bool:
+        """Whether no two rows agree on these columns, so that DISTINCT leaves them as they are."""
+        unique = env.facts.unique_on(frozenset(fps), nulls=True) if self.is_stored else None
+        if unique is not None:
+            words = f", {unique.proof.words}" if unique.proof.words else ""
+            self.used(f"{self.reader} has no two rows that are the same{words}", unique.proof)
+        return unique is not None
 
     def distinct(self, env: Env, fps: Sequence[bytes], complete: bool, n: bytes) -> None:
         """DISTINCT over these columns; ``complete`` says that they are all."""

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from dbt_ripple.graph.column_edges import Edges, PackedEdges, pack_edges, unpack_edges
-from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, UnitTestAnalysis
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, RelationOrder, UnitTestAnalysis
 from dbt_ripple.tuning import collector_paused
 
 
@@ -24,8 +24,9 @@ class _Undecoded(msgspec.Struct):
     nodes: dict[str, msgspec.Raw]
     test_columns: list[tuple[str, str, str]]
     tests: dict[str, msgspec.Raw]
-    ordered_tests: dict[str, NodeAnalysis]
     typed_tests: dict[str, NodeAnalysis]
+    orders: dict[str, RelationOrder]
+    orders_seen: dict[str, str]
     unit_tests: dict[str, UnitTestAnalysis]
     own: dict[str, Own]
     unlisted: list[str]
@@ -56,8 +57,9 @@ class CachedAnalysis(msgspec.Struct, array_like=True):
             test_columns=kept.test_columns,
             seconds={},
             tests=tests,
-            ordered_tests=kept.ordered_tests,
             typed_tests=kept.typed_tests,
+            orders=kept.orders,
+            orders_seen=kept.orders_seen,
             unit_tests=kept.unit_tests,
             own=kept.own,
             unlisted=kept.unlisted,
@@ -66,7 +68,7 @@ class CachedAnalysis(msgspec.Struct, array_like=True):
 
 
 _NOTHING: Final = (
-    CachedAnalysis(_Undecoded({}, [], {}, {}, {}, {}, {}, [], {}), PackedEdges({}, [])),
+    CachedAnalysis(_Undecoded({}, [], {}, {}, {}, {}, {}, {}, [], {}), PackedEdges({}, [])),
     Analysis({}, [], [], {}),
 )
 

@@ -102,6 +102,21 @@ class Own(NamedTuple):
     rows: str
 
 
+class RelationOrder(NamedTuple):
+    """What decides the order of a relation's rows, as fingerprints; empty where nothing does.
+
+    Attributes:
+        above: its own query and those of all above it, as each is written and stored. Where no ORDER BY stands,
+            each of them may.
+        order: what orders its rows in its query.
+        layout: how it is laid out.
+    """
+
+    above: str
+    order: str
+    layout: str
+
+
 @dataclass(slots=True)
 class Analysis:
     """A whole project, analysed.
@@ -114,9 +129,11 @@ class Analysis:
         test_columns: ``(test unique_id, node unique_id, column)`` for each column a test reads.
         seconds: wall time of the stages ``read``, ``parse`` and ``link``.
         tests: every data test by unique_id, as analysed: its fingerprints are those of its query.
-        ordered_tests: those that see the order of rows, with fingerprints of what may change it, where a load
-            asked for that (`graph.test_outcomes`).
-        typed_tests: all of them by what types of the catalog show, where a load asked for that.
+        typed_tests: the same by what types of the catalog show, where a load asked for that
+            (`graph.test_outcomes`).
+        orders: what decides the order of the rows of each relation, where a load asked for that.
+        orders_seen: of tests that see an order of rows: of which relations (as of `graph.order_seen.orders_read`),
+            with commas, where a load asked for that.
         unit_tests: every unit test by unique_id.
         own: own fingerprints by unique_id, where they were asked for.
         unlisted: the relations that may have columns that nothing lists, by unique_id.
@@ -128,8 +145,9 @@ class Analysis:
     test_columns: list[tuple[str, str, str]]
     seconds: dict[str, float]
     tests: dict[str, NodeAnalysis] = field(default_factory=dict)
-    ordered_tests: dict[str, NodeAnalysis] = field(default_factory=dict)
     typed_tests: dict[str, NodeAnalysis] = field(default_factory=dict)
+    orders: dict[str, RelationOrder] = field(default_factory=dict)
+    orders_seen: dict[str, str] = field(default_factory=dict)
     unit_tests: dict[str, UnitTestAnalysis] = field(default_factory=dict)
     own: dict[str, Own] = field(default_factory=dict)
     unlisted: list[str] = field(default_factory=list)

@@ -50,7 +50,7 @@ from dbt_ripple.flow.definitions import is_computed, is_whole
 from dbt_ripple.flow.determinism import is_repeatable
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.git import git_text
-from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, column_names
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, RelationOrder, column_names
 from dbt_ripple.graph.lineage_tables import (
     ROWS,
     TABLES,
@@ -169,8 +169,7 @@ def build_rows(
     context = ProjectContext(project.of_dbt or project)
     keys = _relation_keys(context)
     outcomes = [
-        outcome_fingerprints(context, tests)
-        for tests in (analysis.tests, analysis.ordered_tests, analysis.typed_tests)
+        outcome_fingerprints(context, tests) for tests in (analysis.tests, analysis.typed_tests)
     ]
     rows: dict[str, list[msgspec.Struct]] = {
         "nodes": [
@@ -181,6 +180,8 @@ def build_rows(
                 seen=analysis.nodes.get(unique_id),
                 project=project,
                 outcomes=[of_tests.get(unique_id) for of_tests in outcomes],
+                orders_seen=analysis.orders_seen.get(unique_id),
+                order=analysis.orders.get(unique_id),
                 own=analysis.own.get(unique_id),
                 relation_key=keys.get(unique_id),
             )
@@ -339,6 +340,8 @@ def _node_row(
     seen: NodeAnalysis | None,
     project: Project,
     outcomes: Sequence[str | None],
+    orders_seen: str | None,
+    order: RelationOrder | None,
     own: Own | None,
     relation_key: str | None,
 ) -> NodeRow:
@@ -420,8 +423,11 @@ def _node_row(
         own_rows_fingerprint=own.rows if own else None,
         relation_key=relation_key,
         label=node.label or None,
-        ordered_fingerprint=outcomes[1],
-        typed_fingerprint=outcomes[2],
+        typed_fingerprint=outcomes[1],
+        orders_seen=orders_seen,
+        above_fingerprint=order.above if order else None,
+        order_fingerprint=(order.order or None) if order else None,
+        layout_fingerprint=(order.layout or None) if order else None,
     )
 
 

@@ -74,8 +74,11 @@ class NodeRow(msgspec.Struct, frozen=True):
     own_rows_fingerprint: str | None
     relation_key: str | None = None
     label: str | None = None
-    ordered_fingerprint: str | None = None
     typed_fingerprint: str | None = None
+    orders_seen: str | None = None
+    above_fingerprint: str | None = None
+    order_fingerprint: str | None = None
+    layout_fingerprint: str | None = None
 
 
 class ColumnRow(msgspec.Struct, frozen=True):

@@ -1,14 +1,13 @@
 """Which columns of nodes and tests see the order of the rows that they read, and what may change that order.
 
-Two versions of a project are compared by `changes.order_seen`. A load meets no other version: it marks
-what sees an order with a fingerprint of all that may change it (`order_marks`), so that two loads
-differ where such a comparison would.
+Two versions of a project are compared by `changes.order_seen`. A load meets no other version: it keeps of what
+relations the order is seen (`orders_read`), and of each relation what decides it (`orders_of_relations`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache as once
 from typing import Final
 
@@ -19,8 +18,8 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.flow.varying_columns import EVERYTHING, OrderRead
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.lineage import Analysis
-from dbt_ripple.graph.linking.project_context import Mark, ProjectContext
+from dbt_ripple.graph.lineage import Analysis, RelationOrder
+from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.node_properties import LAYING_OUT, hooks_in
 from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import STORED
@@ -28,6 +27,8 @@ from dbt_ripple.jinja.text import normalised
 
 READERS: Final = frozenset({"model", "snapshot", "test"})
 """The resource types of what may see an order."""
+BUILT: Final = ("model", "snapshot", "seed")
+"""Those of what dbt builds."""
 
 Types = Mapping[str, Sequence[CatalogColumn]]
 
@@ -115,80 +116,80 @@ def inexact_columns(relations: Iterable[str], types: Types, dialect: str) -> set
     return names
 
 
-def order_marks(
-    context: ProjectContext,
-    analysis: Analysis,
-    types: Types | None,
-    cache: Cache | None = None,
-    among: Container[str] | None = None,
-) -> dict[str, list[Mark]]:
-    """What sees an order of rows, marked with all that may change that order.
-
-    Where no ORDER BY stands that is the own query of each relation above, and how it is stored.
-    Where one does, and of sums and the like, it is what decides the order in the relations that are read.
+def orders_of_relations(context: ProjectContext, analysis: Analysis) -> dict[str, RelationOrder]:
+    """What decides the order of the rows of each relation, by unique_id.
 
     Args:
         context: of a project.
         analysis: of it, with own fingerprints.
-        types: as of `OrderReads`.
-        cache: as of `OrderReads`.
-        among: the nodes and tests that are looked at; by default all.
-
-    Returns:
-        Of nodes and tests, by unique_id, the columns that see an order, and the fingerprints.
     """
-    project = context.project
-    canonical = context.names.canonical
-    parents = {**project.parents, **{source: [built] for source, built in canonical.items()}}
+    nodes, canonical = context.project.nodes, context.names.canonical
+    parents = {**context.project.parents, **{s: [built] for s, built in canonical.items()}}
 
     @once
-    def above(unique_id: str) -> bytes:
-        """A relation and everything above it, as each was written and is stored."""
-        reached = sorted(reach_all([unique_id], parents))
-        text = b"".join(written(project.nodes[u]) for u in reached if u in project.nodes)
-        return text and digest(text)
-
-    def written(node: Node) -> bytes:
-        own = analysis.own.get(node.unique_id)
-        if own is None or node.resource_type not in ("model", "snapshot", "seed"):
+    def written(unique_id: str) -> bytes:
+        node, own = nodes.get(unique_id), analysis.own.get(unique_id)
+        if node is None or own is None or node.resource_type not in BUILT:
             return b""
-        columns = [*own.columns.items()]
-        stored = node.materialized in STORED, laid_out(node)
         # The rows of a seed are compared as they stand in its file.
-        query = () if node.resource_type == "seed" else (own.rows, columns)
-        return repr((node.unique_id, query, stored)).encode()
+        query = () if node.resource_type == "seed" else (own.rows, [*own.columns.items()])
+        stored = node.materialized in STORED, laid_out(node)
+        return repr((unique_id, query, stored)).encode()
 
-    def decided(unique_id: str) -> bytes:
-        """The order of a relation's rows, as far as anything decides it."""
-        unique_id = canonical.get(unique_id, unique_id)
-        seen, node = analysis.nodes.get(unique_id), project.nodes.get(unique_id)
-        if seen is None or node is None:
-            return b""
-        by_query = seen.order, seen.incidental, node.materialized in STORED
-        known = [*(by_query if any(by_query[:2]) else ()), *laid_out(node)]
-        return repr(known).encode() if known else b""
+    def of(unique_id: str, node: Node) -> RelationOrder:
+        seen = analysis.nodes.get(unique_id)
+        known = (seen.order, seen.incidental) if seen is not None else ()
+        above = b"".join(map(written, sorted(reach_all([unique_id], parents))))
+        return RelationOrder(
+            digest(above).hex(),
+            hashed((known, node.materialized in STORED)) if any(known) else "",
+            hashed(laid_out(node)) if laid_out(node) else "",
+        )
 
+    def hashed(what: object) -> str:
+        return digest(repr(what).encode()).hex()
+
+    return {u: of(u, node) for u, node in nodes.items() if node.resource_type in (*BUILT, "source")}
+
+
+def orders_read(
+    context: ProjectContext,
+    orders: Mapping[str, RelationOrder],
+    types: Types | None,
+    cache: Cache | None = None,
+) -> dict[str, dict[str, set[str]]]:
+    """What sees an order of rows.
+
+    Args:
+        context: of a project.
+        orders: of its relations.
+        types: as of `OrderReads`.
+        cache: as of `OrderReads`.
+
+    Returns:
+        Of nodes and tests, by unique_id, the columns that see an order, and of what: ``above:`` with a relation
+        where no ORDER BY stands; ``order:`` where one does, and of sums and the like, if anything orders that relation.
+    """
+    project, canonical = context.project, context.names.canonical
     reads = OrderReads(project, types, cache)
-    marks: dict[str, list[Mark]] = defaultdict(list)
+    found: dict[str, dict[str, set[str]]] = {}
     for unique_id, node in project.nodes.items():
         if node.resource_type not in READERS or (not node.compiled_code and not node.is_python):
-            continue
-        if among is not None and unique_id not in among:
             continue
         read = reads.of(node)
         if read is None:
             continue
+        columns: dict[str, set[str]] = defaultdict(set)
         inlined = [p for p in project.parents.get(unique_id, ()) if project.nodes[p].is_ephemeral]
         for relation in (*sorted(reads.above(unique_id)), *inlined):
             seen = read.by({table_of(project.nodes[relation])})
+            built = canonical.get(relation, relation)
             # The text of an ephemeral model is the reader's own, its order is not.
-            columns = counted(node, seen.open) if relation not in inlined else frozenset()
-            pairs = (
-                (columns, above(relation) if columns else b""),
-                (counted(node, seen.ties), decided(relation)),
-            )
-            # Without an order that can change, a column stays the equal of another one.
-            marks[unique_id] += [
-                (names, digest(b"seen", text)) for names, text in pairs if names and text
-            ]
-    return {unique_id: found for unique_id, found in marks.items() if found}
+            for name in counted(node, seen.open) if relation not in inlined else ():
+                columns[name].add(f"above:{built}")
+            if built in orders and (orders[built].order or orders[built].layout):
+                for name in counted(node, seen.ties):
+                    columns[name].add(f"order:{built}")
+        if columns:
+            found[unique_id] = columns
+    return found

@@ -1,21 +1,24 @@
 """What a load knows of the outcome of each data test, so that two loads can be told apart without meeting.
 
 `select` compares two sides by more than the plain fingerprints of tests: by what joins keep
-(`linking.kept_rows_mode`), and by the order of rows (`graph.order_seen`). A load gives each test two
-fingerprints in place of that. Two loads in which either is the same have the same outcome:
+(`linking.kept_rows_mode`), and by the order of rows (`graph.order_seen`). So a load keeps of each test
 
-* one that needs no types, so that a load without a catalog can be compared with one that has it: the plain
-  one, with all that may change an order that the test, or what it reads, sees;
-* one by the types that the catalog has: what joins keep, and which sums and keys are exact.
+* a second fingerprint, by the types that the catalog has, of what joins keep. The plain one needs no types, so that a load
+  without a catalog can be compared with one that has it: either shows that nothing changed;
+* the relations of which it sees the order of rows, itself or through what it reads, and of these what decides the order.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dbt_ripple.flow.row_constraints import KnownConstraints
+from dbt_ripple.flow.varying_columns import EVERYTHING
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.lineage_tests import is_lineage_test
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.data_tests import link_data_test
@@ -24,7 +27,8 @@ from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import LinkingMode
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.linking.seeds import SeedFiles
-from dbt_ripple.graph.order_seen import Types, order_marks
+from dbt_ripple.graph.order_seen import Types, orders_of_relations, orders_read
+from dbt_ripple.graph.traversal import Vertex, reach_all
 
 
 def with_test_outcomes(
@@ -34,7 +38,7 @@ def with_test_outcomes(
     cache: Cache | None = None,
     keys: Types | None = None,
 ) -> Analysis:
-    """An analysis with both fingerprints of its tests; all else is as it was.
+    """An analysis with what decides the outcome of its tests; all else is as it was.
 
     Args:
         context: of a project.
@@ -45,28 +49,68 @@ def with_test_outcomes(
             if that is not older than its manifest.
 
     Returns:
-        With `Analysis.ordered_tests`, and with `Analysis.typed_tests` by the types of the project's own catalog.
+        With `Analysis.typed_tests`, `Analysis.orders` and `Analysis.orders_seen`.
     """
     project = context.project
-    side = ComparedSide.of(context, analysis, frozenset(), cache, seeds)
-    ordered: dict[str, NodeAnalysis] = {}
-    if marks := order_marks(context, analysis, None, cache):
-        context.in_other_order = marks
-        linked = _linked(side.linker(LinkingMode()), analysis)
-        ordered = {test: seen for test, seen in linked.items() if seen != analysis.tests[test]}
     # What was listed before the manifest was written may have had other types.
     types = {} if project.catalog_is_older else project.catalog
-    # Types can only show that an order is not seen.
-    context.in_other_order = order_marks(context, analysis, types, cache, among=marks)
     keys = types if keys is None else keys
-    mode = _Alone(side, lambda unique_id: keys.get(unique_id, ()), KnownConstraints())
-    typed = _linked(mode.linker, analysis)
-    context.in_other_order = {}
-    return replace(analysis, ordered_tests=ordered, typed_tests=typed)
+    side = ComparedSide.of(context, analysis, frozenset(), cache, seeds)
+
+    def linked(tests: Collection[str]) -> dict[str, NodeAnalysis]:
+        mode = _Alone(side, lambda unique_id: keys.get(unique_id, ()), KnownConstraints())
+        return _linked(mode.linker, analysis, tests)
+
+    orders = orders_of_relations(context, analysis)
+    read = orders_read(context, orders, types, cache)
+    seen, in_rows = _seen_by_tests(analysis, read)
+    if in_rows:
+        # By two orders that differ: what joins keep does not come in another one.
+        whole = [unique_id for unique_id, columns in read.items() if EVERYTHING in columns]
+        ways = []
+        for token in (b"one order", b"another one"):
+            context.in_other_order = {u: [(frozenset({EVERYTHING}), token)] for u in whole}
+            ways.append(linked(in_rows))
+        context.in_other_order = {}
+        for test, those in in_rows.items():
+            if ways[0][test] != ways[1][test]:
+                seen[test] |= those
+    return replace(
+        analysis,
+        typed_tests=linked(analysis.tests),
+        orders=orders,
+        orders_seen={test: ",".join(sorted(those)) for test, those in seen.items() if those},
+    )
 
 
-def _linked(linker: Linker, analysis: Analysis) -> dict[str, NodeAnalysis]:
-    """The tests of an analysis with the fingerprints that they have for a linker."""
+def _seen_by_tests(
+    analysis: Analysis, read: Mapping[str, Mapping[str, set[str]]]
+) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Of tests that see an order, of which relations: itself or by columns, and by which rows there are."""
+    seen: dict[str, set[str]] = defaultdict(set)
+    in_rows: dict[str, set[str]] = defaultdict(set)
+    tests: dict[Vertex, list[str]] = defaultdict(list)
+    children: dict[Vertex, list[Vertex]] = defaultdict(list)
+    if read:
+        for test, unique_id, name in analysis.test_columns:
+            tests[unique_id, name].append(test)
+        for edge in analysis.edges:
+            children[edge[0], edge[1]].append((edge[2], edge[3]))
+    for unique_id, columns in read.items():
+        for name, those in columns.items():
+            if unique_id in analysis.tests:
+                seen[unique_id] |= those
+                continue
+            there = (*analysis.nodes[unique_id].columns, ROWS)
+            starts = [(unique_id, c) for c in there if name in (EVERYTHING, c.lower())]
+            for vertex in reach_all(starts, children):
+                for test in tests.get(vertex, ()):
+                    (in_rows if name == EVERYTHING else seen)[test] |= those
+    return seen, in_rows
+
+
+def _linked(linker: Linker, analysis: Analysis, tests: Collection[str]) -> dict[str, NodeAnalysis]:
+    """Tests of an analysis with the fingerprints that they have for a linker."""
     linker.link_all()
     nodes = linker.project.nodes
     return {
@@ -74,6 +118,7 @@ def _linked(linker: Linker, analysis: Analysis) -> dict[str, NodeAnalysis]:
         if is_lineage_test(nodes[unique_id])  # what is asked of the analysis, and not of rows
         else _having(seen, link_data_test(linker, unique_id, nodes[unique_id]).analysis)
         for unique_id, seen in analysis.tests.items()
+        if unique_id in tests
     }
 
 

@@ -421,9 +421,11 @@ def normal_pieces(text: str) -> list[str] | None:
         if found["open"]:
             return None  # a string that does not end
         if within and found["blank"]:
-            if not all(map(_names_a_relation, tags[seen - within : seen])):
+            inside = tags[seen - within : seen]
+            if not all(_names_a_relation(tag) or _writes_nothing(tag) for tag in inside):
                 return None  # a comment that Jinja may end
-            out += (before, " ", _DROPPED * within)
+            kept_tags = "".join(_TAG if _writes_nothing(tag) else _DROPPED for tag in inside)
+            out += (before, " ", kept_tags, " " if _TAG in kept_tags else "")
         else:
             out += (before, found["kept"] or " ")
     written = "".join((*out, plain[at:]))
@@ -444,6 +446,12 @@ def _names_a_relation(tag: Piece) -> bool:
     words = [value for kind, value in tag.tokens if kind != "string"]
     arguments = words[2:] in ([")"], [",", ")"])
     return tag.kind == "{{" and words[:2] in (["ref", "("], ["source", "("]) and arguments
+
+
+def _writes_nothing(tag: Piece) -> bool:
+    """Whether a tag, wherever it stands, leaves nothing in the text, whatever it does otherwise."""
+    sets = tag.statement == "set" and ("operator", "=") in tag.tokens
+    return sets or tag.statement == "do" or _only_configures(tag)
 
 
 @cache

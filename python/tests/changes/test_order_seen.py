@@ -12,7 +12,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import compare
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.linking.project_context import ProjectContext
-from dbt_ripple.graph.order_seen import order_marks
+from dbt_ripple.graph.order_seen import orders_of_relations, orders_read
 
 T, U = "source.p.raw.t", "source.p.raw.u"
 WHOLE = {"k": "bigint", "v": "bigint"}
@@ -137,18 +137,18 @@ def test_which_rows_come_first_counts_though_all_columns_have_changed() -> None:
     assert change.rows and change.redefined == ["k"]
 
 
-def test_a_load_marks_who_reads_a_laid_out_table_as_a_source() -> None:
-    def marks(**config: Any) -> Any:
+def test_a_load_knows_who_reads_a_laid_out_table_as_a_source() -> None:
+    def read(**config: Any) -> Any:
         edited = node("model.p.edited", "select k, v from s.t", T, config=config)
         built = replace(source("source.p.raw.edited"), relation_name="`s`.`edited`")
         reader = node("model.p.reader", "select sum(v) as n from s.edited", built.unique_id)
         made = project(source(T), edited, built, reader, adapter="duckdb")
         context = ProjectContext(made)
-        return order_marks(context, analyse(made, own=True, context=context), None)
+        orders = orders_of_relations(context, analyse(made, own=True, context=context))
+        return orders_read(context, orders, None)
 
-    assert marks() == {}
-    ((names, _),) = marks(cluster_by=["k"])["model.p.reader"]
-    assert names == {"n"}
+    assert read() == {}
+    assert read(cluster_by=["k"]) == {"model.p.reader": {"n": {"order:model.p.edited"}}}
 
 
 def laid(types: Any = WHOLE, **config: Any) -> Project:

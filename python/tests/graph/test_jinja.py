@@ -55,6 +55,11 @@ def test_the_branches_of_other_runs(text: str, parts: tuple[str, ...]) -> None:
         ("tbl_ {{- x }}", "tbl_{{ x }}"),
         ("{{ x['a'] }}", '{{ x ["a"] }}'),
         ("-- depends_on: {{ ref('a') }}\nselect 1", "select 1"),
+        ("-- why\n{#- b -#}\n{% set x = 1 %}\nselect 1", " {% set x = 1 %} select 1"),
+        (
+            "-- why {{ config(tags='a') }} {% do f() %}\nselect 1",
+            " {{ config(tags='a') }}{% do f() %} select 1",
+        ),
     ],
 )
 def test_layout_and_comments_are_not_compared(one: str, other: str) -> None:
@@ -81,6 +86,9 @@ def test_layout_and_comments_are_not_compared(one: str, other: str) -> None:
         ("tbl_{{ x }}", "tbl_ {{ x }}"),
         ("tbl_ {{- x }}", "tbl_ {{ x }}"),
         ("-- {{ ref(name) }} 'a  b'", "-- {{ ref(name) }} 'a b'"),
+        ("-- why {% set x = 1 %}\n{{ x }}", "-- why {% set x = 2 %}\n{{ x }}"),
+        ("-- {% if x %} 'a  b'{% endif %}", "-- {% if x %} 'a b'{% endif %}"),
+        ("-- {% set x %} 'a  b'{% endset %}", "-- {% set x %} 'a b'{% endset %}"),
         ("{% raw %}'a  b'{% endraw %}", "{% raw %}'a b'{% endraw %}"),
         ("select /*+ broadcast(a) */ 1", "select 1"),
     ],

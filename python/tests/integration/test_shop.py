@@ -132,7 +132,7 @@ def test_impacted_tests_in_sql_is_what_select_says(
         heads.append(edited(tmp_path / name, heads[-1], change))
     asked = "sql select unique_id, change, moved_reads from shop_ripple.ripple_impacted_tests"
     # Raw tables that an older version made: no column of tests' fingerprints.
-    of_tests = "test_fingerprint, ordered_fingerprint, typed_fingerprint"
+    of_tests = "test_fingerprint, typed_fingerprint, orders_seen"
     older = f"select * except ({of_tests}) from shop_ripple_raw.nodes"
     # A Spark of its own: the metastore and the warehouse that the demo left are fixed when the JVM starts.
     result = on_own_spark(

@@ -140,21 +140,31 @@ def layers(*, minute: int, catalog: bool = True, **edits: str) -> Project:
     made = project(
         orders(),
         node(stg, edits.get("stg", "select id, amount, status from s.orders"), RAW),
-        node(counted, "select id, count(*) as n from s.orders {} group by id".format(edits.get("where", "")), RAW),
+        node(counted, "select {} id, count(*) as n from s.orders {} group by id".format(edits.get("of", ""), edits.get("where", "")), RAW),
         node("model.p.joined", "select s.id, c.n from s.stg s left join s.counted c on s.amount = c.id", stg, counted),
         node("model.p.same", "select s.id, c.n from s.stg s left join s.counted c on s.id = c.id", stg, counted),
         node("model.p.first", edits.get("first", "select id from s.stg limit 1"), stg),
         node("model.p.added", "select sum(id) as total from s.stg", stg),
+        node("model.p.firsts", "select cast(id as bigint) as id, count(*) as n from s.first group by 1", "model.p.first"),
+        node("model.p.with_first", "select s.id, f.n from s.stg s left join s.firsts f on cast(s.id as bigint) = f.id", stg, "model.p.firsts"),
+        node("model.p.listed", "select id, collect_list(amount) as l from s.stg group by id", stg),
         check("kept", "select id from s.joined where id is null", "model.p.joined"),
         check("same", "select id from s.same where id is null", "model.p.same"),
         check("counted", "select n from s.joined where n > 9", "model.p.joined"),
         check("first", "select id from s.first where id < 5", "model.p.first"),
         check("total", "select total from s.added where total < 5", "model.p.added"),
+        check("with_first", "select id from s.with_first where id is null", "model.p.with_first"),
+        check("with_n", "select n from s.with_first where n > 9", "model.p.with_first"),
+        check("list_ids", "select id from s.listed where id is null", "model.p.listed"),
+        check("lists", "select l from s.listed where size(l) > 9", "model.p.listed"),
         types={RAW: columns, stg: columns, counted: {"id": "INTEGER", "n": "BIGINT"}} if catalog else {},
         adapter="spark",
     )  # fmt: skip
     made.metadata.generated_at = datetime(2026, 11, 21, 10, minute, tzinfo=UTC)
     return made.having(digest=repr((minute, catalog, edits)))
+
+
+EVERY = {"kept", "same", "counted", "first", "total", "with_first", "with_n", "list_ids", "lists"}
 
 
 @pytest.mark.parametrize("catalogs", [(True, True), (False, False), (True, False), (False, True)])
@@ -164,9 +174,11 @@ def layers(*, minute: int, catalog: bool = True, **edits: str) -> Project:
         ({}, set()),
         ({"stg": "select  id, amount,  status from s.orders -- laid out"}, set()),
         ({"where": "where amount > 1"}, {"counted"}),
-        ({"stg": "select id, amount, upper(status) as status from s.orders"}, {"first"}),
-        ({"stg": "select id + 1 as id, amount, status from s.orders"}, {"kept", "same", "first", "total"}),
-        ({"first": "select id from s.stg order by id limit 1"}, {"first"}),
+        ({"stg": "select id, amount, upper(status) as status from s.orders"}, {"first", "with_n", "lists"}),
+        ({"stg": "select id + 1 as id, amount, status from s.orders"}, EVERY - {"counted"}),
+        ({"first": "select id from s.stg order by id limit 1"}, {"first", "with_n"}),
+        ({"of": "distinct"}, set()),
+        ({"of": "distinct", "where": "where amount > 1"}, {"counted"}),
     ],
 )  # fmt: skip
 def test_what_joins_keep_and_who_sees_an_order_with_a_catalog_or_without(
@@ -183,6 +195,8 @@ def test_what_joins_keep_and_who_sees_an_order_with_a_catalog_or_without(
     loaded(warehouse, head)
     # That the keys are of one type is known by a catalog; by one that only one load has, nothing is shown.
     more = {"kept"} if "where" in edit and not all(catalogs) else set()
+    if edit.get("of") and catalogs[0] != catalogs[1]:
+        more = {"kept", "counted"}
     assert set(answered(warehouse)) == expected | more
     if catalogs[0] == catalogs[1]:
         selected = select(base, head, facts=False).tests
@@ -212,7 +226,7 @@ def test_other_loads_by_their_names_and_loads_without_fingerprints(
     assert set(answered(warehouse, **pair)) == {"amount"}
     # An older version of the loader: wider, never wrong.
     warehouse.sql(
-        "update nodes set test_fingerprint = null, ordered_fingerprint = null, typed_fingerprint = null"
+        "update nodes set test_fingerprint = null, typed_fingerprint = null, orders_seen = null"
         f" where snapshot_id = '{second}'"
     )
     assert set(answered(warehouse)) == {"amount", "status", "ids", "free"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import duckdb
 import pytest
@@ -240,6 +241,53 @@ def test_a_key_of_another_type_may_meet_a_row_twice() -> None:
     text = "select code || '' as customer_id, count(*) as n from s.orders group by 1"
     now = over({}, "", node(COUNTED_BY, text, ORDERS))
     assert selected(then, now) == EVERY
+
+
+@pytest.mark.parametrize(
+    ("key", "materialized", "kept"),
+    [
+        ("abs(customer_id)", "table", True),
+        ("abs(customer_id)", "incremental", False),
+        ("abs(customer_id){edit}", "table", False),
+    ],
+)
+def test_a_key_that_did_not_change_has_the_type_that_it_had(
+    key: str, materialized: str, kept: bool
+) -> None:
+    """By base's catalog: no query tells the type of `abs`."""
+
+    def counted(edit: str, other_key: str) -> Project:
+        text = f"select {key.format(edit=other_key)} as customer_id, count(*) as n from s.orders {edit} group by 1"
+        of = {"config": {"materialized": materialized}}
+        return over({}, "", node(COUNTED_BY, text, ORDERS, **of))
+
+    found = selected(counted("", ""), counted(EDIT, " + 1"))
+    assert found == (["of_n"] if kept else EVERY)
+
+
+GROUPED = "select customer_id, count(*) as n from s.orders group by customer_id"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "found"),
+    [
+        (GROUPED, GROUPED.replace("select", "select distinct"), []),
+        (GROUPED, GROUPED.replace("select", "select distinct on (n)"), ["of_n"]),
+        ("select customer_id, 1 as n from s.orders", "select distinct customer_id, 1 as n from s.orders", EVERY),
+        # Not all keys are shown.
+        (f"{GROUPED}, id", f"{GROUPED}, id".replace("select", "select distinct"), EVERY),
+    ],
+)  # fmt: skip
+def test_distinct_leaves_rows_that_are_distinct(then: str, now: str, found: list[str]) -> None:
+    sides = (over({}, "", node(COUNTED_BY, sql, ORDERS)) for sql in (then, now))
+    assert selected(*sides) == found
+
+
+def test_distinct_makes_the_readers_of_a_view_evaluate_all_columns() -> None:
+    both = [GROUPED, GROUPED.replace("select", "select distinct")]
+    views = (over({}, "", node(COUNTED_BY, sql, ORDERS, **VIEW)) for sql in both)
+    with mock.patch("dbt_ripple.changes.compare.prove_equivalent", return_value=False):
+        assert selected(*views) == ["of_n"]
 
 
 def test_where_a_column_comes_from_is_asked_of_the_plain_comparison() -> None:

@@ -334,15 +334,17 @@ class SelectClauses:
             for out in rel.outs
         )
         keys = [b"in order", *fps] if in_order_of_items else sorted(set(fps))
-        self.fp = digest(b"G", self.fp, *keys, *(r.fp() for r in self.unlisted))
         env.incidental = digest(b"distinct", env.incidental, *fps)
         for column in self.columns:
             self.add(column.deps, GROUP_BY)
         if self.unlisted:  # by columns nobody lists: by all of the rows
             self.add({k: m for k, m in self.rows.items() if k[1] == ROWS}, GROUP_BY)
-        if self.known_constraints is not None:
-            complete = not self.unlisted and not in_order_of_items
-            self.known_constraints.distinct(env, fps, complete, self.fp)
+        known, complete = self.known_constraints, not self.unlisted and not in_order_of_items
+        if known is not None and complete and known.are_distinct(env, fps):
+            return
+        self.fp = digest(b"G", self.fp, *keys, *(r.fp() for r in self.unlisted))
+        if known is not None:
+            known.distinct(env, fps, complete, self.fp)
 
     def sorting(
         self, keys: Sequence[LoweredExpr], ordinals: Sequence[int], kind: int

@@ -40,9 +40,9 @@ class KeptRowsMode(FactMode):
     def follow(self, linker: Linker, unique_id: str, node: Node) -> FollowedQuery | Reason:
         """As with facts; a join is looked up by tables only."""
         constraints = self.known_constraints
-        outer = constraints.looks_up
-        constraints.looks_up = node.materialized == "table"
+        outer = constraints.looks_up, constraints.is_stored
+        constraints.looks_up = constraints.is_stored = node.materialized == "table"
         try:
             return super().follow(linker, unique_id, node)
         finally:
-            constraints.looks_up = outer
+            constraints.looks_up, constraints.is_stored = outer
