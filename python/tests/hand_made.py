@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import CatalogColumn, Column, Macro, Node, Project
 from dbt_ripple.artifacts.project import DependsOn, Metadata, TestMetadata
-from dbt_ripple.selection import Selection, select
+from dbt_ripple.selection.result import Selection
+from dbt_ripple.selection.select import select
 
 
 def node(unique_id: str, sql: str | None = None, *parents: str, **more: Any) -> Node:

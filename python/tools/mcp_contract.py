@@ -6,8 +6,7 @@ import hashlib
 import json
 
 from dbt_ripple.mcp.documents import whole_schema
-from dbt_ripple.mcp.prompts import PROMPTS
-from dbt_ripple.mcp.server import INSTRUCTIONS, tool
+from dbt_ripple.mcp.server import INSTRUCTIONS, PROMPTS, tool
 from dbt_ripple.mcp.tools import TOOLS
 
 

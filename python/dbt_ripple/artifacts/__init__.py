@@ -28,7 +28,7 @@ from dbt_ripple.artifacts.node_meta import (
     ownership,
     referenced_columns,
 )
-from dbt_ripple.artifacts.node_names import NodeFinder, did_you_mean, find_node
+from dbt_ripple.artifacts.node_names import NodeFinder, References, did_you_mean, find_node
 from dbt_ripple.artifacts.project import (
     CatalogColumn,
     Column,
@@ -51,7 +51,6 @@ from dbt_ripple.artifacts.read_artifacts import (
     read_files,
     read_project,
 )
-from dbt_ripple.artifacts.ref_resolution import References
 
 __all__ = [
     "CatalogColumn",

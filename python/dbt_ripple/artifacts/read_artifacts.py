@@ -25,17 +25,15 @@ import xxhash
 from msgspec.structs import force_setattr
 
 from dbt_ripple.artifacts.catalog import CatalogColumns, check_catalog, is_older
-from dbt_ripple.artifacts.columns_on_demand import (
-    ColumnsOnDemand,
-    complete_columns,
-    merged_tags,
-)
 from dbt_ripple.artifacts.decode_json import (
     NOT_JSON,
     REGENERATE,
+    ColumnsOnDemand,
+    complete_columns,
     decode,
     entries_of,
     is_absent,
+    merged_tags,
     without_lone_surrogates,
 )
 from dbt_ripple.artifacts.project import (

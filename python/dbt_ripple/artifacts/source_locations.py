@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.artifacts.assets_path import FILE
+from dbt_ripple.artifacts.paths import FILE, text_of_file
 from dbt_ripple.artifacts.read_yaml import check_bounds
 from dbt_ripple.errors import RippleError
 
@@ -106,10 +106,7 @@ class Places:
         """Where a declared asset begins. A file that is not beside the project is named as it was given."""
         beside = self.project_dir / node.original_file_path
         file = beside if node.original_file_path == FILE else Path(node.original_file_path)
-        try:
-            lines = file.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
-            lines = []
+        lines = (text_of_file(file) or "").splitlines()
         begins = re.compile(
             rf"""[\s{{,-]*id:\s*["']?{re.escape(node.label or "")}["']?\s*(?:[,}}#]|$)"""
         )

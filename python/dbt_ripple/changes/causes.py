@@ -27,7 +27,7 @@ from dbt_ripple.changes.dbt_vars import Variables
 from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.flow.statement_effects import ANY_NAME
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
-from dbt_ripple.graph.git_history import commits_of_lines, last_commit
+from dbt_ripple.graph.git import commits_of_lines, last_commit
 from dbt_ripple.graph.linking.sources import where_it_is
 from dbt_ripple.graph.macros import INTERNAL, Macros
 from dbt_ripple.graph.node_properties import DESCRIBING, hooks_in, kind_of, of_name

@@ -22,12 +22,11 @@ from dbt_ripple.changes.comparability import (
 )
 from dbt_ripple.changes.comparison import Comparison, NodeChange, node_change
 from dbt_ripple.changes.compiled_sql_reuse import AgreedText, agree
+from dbt_ripple.changes.counterparts import SeedPair, pair_seeds, with_names_of_head
 from dbt_ripple.changes.equivalent_macros import with_same_macros
 from dbt_ripple.changes.equivalent_queries import prove_equivalent
 from dbt_ripple.changes.kept_rows import prove_rows_kept
 from dbt_ripple.changes.order_seen import readers_of_order
-from dbt_ripple.changes.renamed_nodes import with_names_of_head
-from dbt_ripple.changes.seed_changes import SeedPair, pair_seeds
 from dbt_ripple.changes.verdict import judged_by_base
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.analyse_project import analyse

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.changes.seed_changes import SeedPair
+from dbt_ripple.changes.counterparts import SeedPair
 from dbt_ripple.changes.state_modified import modified
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_into, goes_back
@@ -69,7 +69,7 @@ class Comparison:
 
     Attributes:
         base: what is deployed, with what only the comparison knows of it: sources and tests that
-            head has under another name have that one (`changes.renamed_nodes`).
+            head has under another name have that one (`changes.counterparts`).
         head: likewise, what is proposed.
         changed: the relations of head of which a vertex changed, or a column came, went or changed
             its name or place, by unique_id.

@@ -19,9 +19,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts.paths import text_of_file
 from dbt_ripple.artifacts.read_yaml import parse_yaml
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.git_history import revisions
+from dbt_ripple.graph.git import revisions
 
 _FILE: Final = "dbt_project.yml"
 _PARTIAL_PARSE: Final = "partial_parse.msgpack"
@@ -299,7 +300,7 @@ class _Side:
             return False
         folder = Path(self.project.target_path).absolute().parent
         places = (os.environ.get("DBT_PROFILES_DIR") or folder, Path.cwd(), Path.home() / ".dbt")
-        texts = [_text(Path(place) / "profiles.yml") or "" for place in places]
+        texts = [text_of_file(Path(place) / "profiles.yml") or "" for place in places]
         names = ["", *dict.fromkeys(name for text in texts for name in _KEY.findall(text))]
         return any(
             _has_digest("\0".join(("{}", profile, target, version)), wanted)
@@ -361,13 +362,13 @@ class _Side:
         root = Path(folder)
         if package == self.name:
             return root / _FILE
-        content = _parsed(_text(root / _FILE)) or {}
+        content = _parsed(text_of_file(root / _FILE)) or {}
         return root / str(content.get("packages-install-path") or "dbt_packages") / package / _FILE
 
     def vars_in_file(self, package: str) -> _FileVars | None:
         """What a package's project file says of vars, where it is the one that dbt has read."""
         file = self.file(package)
-        text = _text(file) if file is not None else None
+        text = text_of_file(file) if file is not None else None
         if file is None or text is None:
             return None
         digest = self.digest(package)
@@ -395,7 +396,7 @@ class _Side:
 
 def warning_flags(project_dir: Path) -> dict[str, Any]:
     """What a project file says of warnings that count as errors."""
-    text = _text(project_dir / _FILE)
+    text = text_of_file(project_dir / _FILE)
     flags = (_parsed(text) or {}).get("flags") if text and "warn_error" in text else None
     names = ("warn_error", "warn_error_options")
     return {n: flags[n] for n in names if flags.get(n)} if isinstance(flags, dict) else {}
@@ -422,13 +423,6 @@ def _parsed(text: str | None) -> dict[str, Any] | None:
     except RippleError:
         return None
     return content if isinstance(content, dict) else None
-
-
-def _text(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _has_digest(text: str, digest: _Hash | tuple[str, str]) -> bool:

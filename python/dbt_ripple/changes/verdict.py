@@ -18,6 +18,7 @@ from functools import cached_property
 import msgspec
 
 from dbt_ripple.artifacts import CatalogColumn, Project
+from dbt_ripple.changes.certain_failures import fail_again, syntax_errors
 from dbt_ripple.changes.comparison import Comparison, made_once
 from dbt_ripple.changes.removed_columns import (
     RemovedColumn,
@@ -26,8 +27,6 @@ from dbt_ripple.changes.removed_columns import (
     read_on_base,
     vanished,
 )
-from dbt_ripple.changes.repeated_failures import fail_again
-from dbt_ripple.changes.syntax_errors import syntax_errors
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.broken_nodes import (
     NOT_FOUND,
@@ -67,7 +66,7 @@ class BuildVerdict:
 
     @cached_property
     def syntax_errors(self) -> dict[str, Reason]:
-        """The nodes and tests that an edit made into what no engine can parse (`changes.syntax_errors`)."""
+        """The nodes and tests that an edit made into what no engine can parse (`changes.certain_failures`)."""
         return syntax_errors(self._comparison) if self._own is None else self._own.syntax_errors
 
     @cached_property
@@ -134,7 +133,7 @@ class BuildVerdict:
 
     @cached_property
     def failing(self) -> dict[str, str]:
-        """Those that failed in base's build and certainly fail again, with the message (`changes.repeated_failures`)."""
+        """Those that failed in base's build and certainly fail again, with the message (`changes.certain_failures`)."""
         if self._own is not None:
             return self._own.failing
         return fail_again(self._comparison.base, self._comparison.head)

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
-from dbt_ripple.rendering.analysis_coverage import render
+from dbt_ripple.artifacts.paths import artifacts_folder
+from dbt_ripple.cli.options import (
+    Command,
+    analysis_options,
+    format_option,
+    open_cache,
+    project_options,
+)
+from dbt_ripple.cli.sides_options import with_asset_options
+from dbt_ripple.rendering.analysis_coverage import expressions_of, render, writer
 from dbt_ripple.rendering.output import answer, count, warn
 from dbt_ripple.session.assets import AssetOptions, open_assets
 from dbt_ripple.session.open_artifacts import open_target, print_notes
@@ -54,8 +59,6 @@ def analyze(
     """
     write = None
     if edges_file:
-        from dbt_ripple.rendering.edge_files import expressions_of, writer
-
         write = writer(edges_file)
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)

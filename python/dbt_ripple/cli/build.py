@@ -18,14 +18,19 @@ from typing import Any
 
 import click
 
+from dbt_ripple.artifacts.paths import artifacts_folder
 from dbt_ripple.artifacts.read_artifacts import own_nodes_shown
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.dbt_options import threads_option
 from dbt_ripple.cli.emit import EventSettings, events_of
-from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.load import document, progress_of, snapshot_of, summary
-from dbt_ripple.cli.options import cache_options, format_option, open_cache, project_options
+from dbt_ripple.cli.options import (
+    Command,
+    cache_options,
+    format_option,
+    open_cache,
+    project_options,
+    threads_option,
+)
+from dbt_ripple.cli.sides_options import with_asset_options
 from dbt_ripple.cli.spark_server import SparkOptions, Way, stage_option, with_spark_options
 from dbt_ripple.dbt_runner.invoke import Dbt
 from dbt_ripple.dbt_runner.session_settings import keep_settings
@@ -40,7 +45,7 @@ from dbt_ripple.openlineage.client import (
 from dbt_ripple.rendering.output import answer, as_document, count, warn
 from dbt_ripple.session.assets import AssetOptions
 from dbt_ripple.session.open_artifacts import open_target
-from dbt_ripple.spark.load import check_adapter
+from dbt_ripple.spark.load import check_adapter, destination, load
 
 PACKAGE = "dbt_ripple"
 
@@ -122,8 +127,6 @@ def build(
     _take_run_results(folder.parent, folder)
     keep_settings(folder, project_dir, options)
     clock.lap("compile")
-
-    from dbt_ripple.spark.load import destination, load
 
     with open_cache(cache_dir, no_cache) as cache:
         target_folder = open_target(folder, cache, threads, way.lower_many(threads))

@@ -8,8 +8,13 @@ from typing import Any
 
 import click
 
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import cache_options, format_option, open_cache, project_options
+from dbt_ripple.cli.options import (
+    Command,
+    cache_options,
+    format_option,
+    open_cache,
+    project_options,
+)
 from dbt_ripple.cli.register import describing_options, file_option
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document

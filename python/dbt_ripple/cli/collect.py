@@ -10,8 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import listening_options, read_token
+from dbt_ripple.cli.options import Command, listening_options, read_token
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, complain, count, warn

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import assets_option
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, open_cache, project_options
+from dbt_ripple.artifacts.paths import artifacts_folder
+from dbt_ripple.cli.options import Command, analysis_options, open_cache, project_options
+from dbt_ripple.cli.sides_options import assets_option
 from dbt_ripple.datahub.client import require_client, send, write
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
+    Command,
     analysis_options,
     format_option,
     open_cache,
@@ -18,7 +17,8 @@ from dbt_ripple.cli.options import (
     states_option,
 )
 from dbt_ripple.cli.shell_completion import node_names
-from dbt_ripple.rendering.diagnosis import diagnosis_markdown, diagnosis_text
+from dbt_ripple.cli.sides_options import with_asset_options
+from dbt_ripple.rendering.incident import diagnosis_markdown, diagnosis_text
 from dbt_ripple.rendering.output import answer, as_document
 from dbt_ripple.session.assets import AssetOptions
 

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
-from dbt_ripple.cli.select_option import selection_options
+from dbt_ripple.cli.options import (
+    Command,
+    analysis_options,
+    format_option,
+    open_cache,
+    project_options,
+    selection_options,
+)
 from dbt_ripple.cli.sides_options import sides_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.diff import diff_markdown, diff_text

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.help import Command
+from dbt_ripple.artifacts.paths import artifacts_folder
 from dbt_ripple.cli.options import (
+    Command,
     analysis_options,
     open_cache,
     partial_option,
     project_options,
     states_option,
 )
+from dbt_ripple.cli.sides_options import with_asset_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn
 from dbt_ripple.session.assets import AssetOptions, open_assets
@@ -67,7 +67,7 @@ def docs(
     `dbt docs generate` also replaces run_results.json, so give the artifacts of the last `dbt build` with
     --state.
     """
-    from dbt_ripple.governance.figure_thresholds import read_red_below
+    from dbt_ripple.pages.badges import read_red_below
     from dbt_ripple.pages.describe_project import describe_project
     from dbt_ripple.pages.docs_site import copy_assets, enriched_site
     from dbt_ripple.session.base_and_head import state_folder

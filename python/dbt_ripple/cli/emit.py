@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import assets_option
-from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, open_cache, project_options
+from dbt_ripple.artifacts.paths import artifacts_folder
+from dbt_ripple.cli.options import (
+    Command,
+    analysis_options,
+    connection_options,
+    open_cache,
+    project_options,
+)
+from dbt_ripple.cli.sides_options import assets_option
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra
@@ -286,8 +290,7 @@ def static_of(
     """
     from dbt_ripple.openlineage.facets import ProjectFacets
     from dbt_ripple.openlineage.invocation import job_namespace
-    from dbt_ripple.openlineage.run_events import invocation_job
-    from dbt_ripple.openlineage.static_events import static_events
+    from dbt_ripple.openlineage.run_events import invocation_job, static_events
 
     project = target.project
     at = project.metadata.generated_at or datetime.now(UTC)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.help import Command
+from dbt_ripple.artifacts.paths import artifacts_folder
 from dbt_ripple.cli.options import (
+    Command,
     analysis_options,
     format_option,
     open_cache,
@@ -19,6 +18,7 @@ from dbt_ripple.cli.options import (
     states_option,
 )
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.cli.sides_options import with_asset_options
 from dbt_ripple.cli.spark_server import SparkOptions, Way, with_spark_options
 from dbt_ripple.rendering.output import answer, as_document, count
 from dbt_ripple.session.assets import AssetOptions, open_assets
@@ -28,8 +28,8 @@ from dbt_ripple.session.typed_names import as_typed
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.pages.consecutive_loads import State
     from dbt_ripple.pages.gather_evidence import Gathering
-    from dbt_ripple.pages.state_history import State
 
 
 @click.command(
@@ -171,9 +171,9 @@ def _at_hand(
 ) -> Gathering:
     """The project with its earlier states, described."""
     from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+    from dbt_ripple.pages.consecutive_loads import State
     from dbt_ripple.pages.describe_project import describe_project
     from dbt_ripple.pages.gather_evidence import Gathering
-    from dbt_ripple.pages.state_history import State
 
     target = open_target(folder, cache, threads)
     of_dbt = project = target.project
@@ -201,7 +201,7 @@ def _earlier(
 ) -> tuple[list[State], list[Path]]:
     """Earlier states of a project, oldest first, whatever order they were given in."""
     from dbt_ripple.errors import RippleError
-    from dbt_ripple.pages.state_history import State, written_at
+    from dbt_ripple.pages.consecutive_loads import State, written_at
     from dbt_ripple.session.base_and_head import check_side, state_folder
 
     earlier = []

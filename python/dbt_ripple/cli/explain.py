@@ -7,8 +7,13 @@ from typing import Any
 
 import click
 
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
+from dbt_ripple.cli.options import (
+    Command,
+    analysis_options,
+    format_option,
+    open_cache,
+    project_options,
+)
 from dbt_ripple.cli.shell_completion import names_of_any
 from dbt_ripple.cli.sides_options import facts_options, sides_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, open_cache, partial_option, project_options
+from dbt_ripple.artifacts.paths import artifacts_folder
+from dbt_ripple.cli.options import (
+    Command,
+    analysis_options,
+    open_cache,
+    partial_option,
+    project_options,
+)
 from dbt_ripple.cli.sides_options import sides_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError

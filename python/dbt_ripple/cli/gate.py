@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.help import Command
+from dbt_ripple.artifacts.paths import artifacts_folder
 from dbt_ripple.cli.options import (
+    Command,
     analysis_options,
     format_option,
     open_cache,

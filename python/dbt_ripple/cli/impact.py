@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
+    Command,
     analysis_options,
     format_option,
     open_cache,
@@ -18,6 +17,7 @@ from dbt_ripple.cli.options import (
     project_options,
 )
 from dbt_ripple.cli.shell_completion import column_names, node_names
+from dbt_ripple.cli.sides_options import with_asset_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.impact import impact_markdown, impact_text
 from dbt_ripple.rendering.output import answer, as_document, warn
@@ -141,7 +141,7 @@ def impact(
     if ends and not deprecate:
         raise click.UsageError("--date is the day of a deprecation: give --deprecate, too")
     if file is not None:
-        from dbt_ripple.governance.proposed_changes import read_proposed
+        from dbt_ripple.governance.hypothetical_changes import read_proposed
 
         asset, proposed = read_proposed(file)
         changes += proposed

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
+from dbt_ripple.artifacts.paths import artifacts_folder
+from dbt_ripple.cli.options import (
+    Command,
+    analysis_options,
+    format_option,
+    open_cache,
+    project_options,
+)
+from dbt_ripple.cli.sides_options import with_asset_options
 from dbt_ripple.cli.spark_server import SparkOptions, Way, stage_option, with_spark_options
 from dbt_ripple.dbt_runner.session_settings import keep_settings
 from dbt_ripple.graph.lineage_tables import TABLES

@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
+    Command,
     analysis_options,
+    connection_options,
     listening_options,
     other_projects_option,
     partial_option,
@@ -19,7 +18,7 @@ from dbt_ripple.cli.options import (
     project_to_ask,
     read_token,
 )
-from dbt_ripple.cli.sides_options import state_option
+from dbt_ripple.cli.sides_options import state_option, with_asset_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.extras import require_extra

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import format_option, project_options
+from dbt_ripple.cli.options import Command, format_option, project_options
 from dbt_ripple.cli.register import file_option, print_edits
 from dbt_ripple.rendering.output import warn
 from dbt_ripple.session.registering import files_of

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import cache_options, format_option, open_cache, project_options
+from dbt_ripple.cli.options import (
+    Command,
+    cache_options,
+    format_option,
+    open_cache,
+    project_options,
+)
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document

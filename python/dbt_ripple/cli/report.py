@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.help import Command
+from dbt_ripple.artifacts.paths import artifacts_folder
 from dbt_ripple.cli.options import (
+    Command,
     analysis_options,
     format_option,
     open_cache,
@@ -21,6 +20,7 @@ from dbt_ripple.cli.options import (
     project_options,
     states_option,
 )
+from dbt_ripple.cli.sides_options import with_asset_options
 from dbt_ripple.cli.spark_server import SparkOptions, Way, with_spark_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
@@ -177,8 +177,8 @@ def _of_artifacts(
     cache: Cache | None,
     threads: int | None,
 ) -> ReportDocument:
+    from dbt_ripple.pages.consecutive_loads import written_at
     from dbt_ripple.pages.report_from_artifacts import from_artifacts
-    from dbt_ripple.pages.state_history import written_at
 
     name = target.project.name
     kept: list[TargetFolder] = []

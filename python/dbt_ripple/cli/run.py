@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, format_option, project_options
+from dbt_ripple.cli.options import Command, analysis_options, format_option, project_options
 from dbt_ripple.cli.select import choice_options, select
 from dbt_ripple.cli.sides_options import facts_options, sides_of_run_options
 from dbt_ripple.session.assets import AssetOptions

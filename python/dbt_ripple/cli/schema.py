@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dbt_ripple.cli.help import Command
+from dbt_ripple.cli.options import Command
 from dbt_ripple.rendering.output import answer, as_json
 
 _WITH_JSON = (

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
+from dbt_ripple.artifacts.paths import artifacts_folder
+from dbt_ripple.cli.options import (
+    Command,
+    analysis_options,
+    format_option,
+    open_cache,
+    project_options,
+)
 from dbt_ripple.cli.sides_options import facts_options, sides_of_run_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.output import answer, say, warn
-from dbt_ripple.rendering.selection import show
+from dbt_ripple.rendering.selection import show, show_cutoff
 from dbt_ripple.session.base_and_head import state_folder
 
 if TYPE_CHECKING:
@@ -126,7 +131,7 @@ def select(
     is defined as before. Nodes that cannot be analysed count as changed if anything above them
     changed, and are listed.
     """
-    from dbt_ripple.selection import state_modified
+    from dbt_ripple.selection.select import state_modified
     from dbt_ripple.session.project import Project
     from dbt_ripple.session.sides import tier_asked
 
@@ -171,7 +176,6 @@ def select(
                     )
     if deciding is not None:
         from dbt_ripple.dbt_runner.run_cutoff import run_cutoff
-        from dbt_ripple.rendering.selection import show_cutoff
 
         say(selection.notes)
         folder = artifacts_folder(project_dir, target_path)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dbt_ripple.cli.asset_options import with_asset_options
 from dbt_ripple.cli.collect import may_listen, store_option
-from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
+    Command,
     analysis_options,
     listening_options,
     partial_option,
@@ -18,6 +17,7 @@ from dbt_ripple.cli.options import (
     project_to_ask,
     read_token,
 )
+from dbt_ripple.cli.sides_options import with_asset_options
 from dbt_ripple.extras import require_extra
 from dbt_ripple.rendering.output import answer, count, warn
 from dbt_ripple.session.assets import STORE, AssetOptions

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.artifacts.paths import artifacts_folder, assets_files
 from dbt_ripple.cli.options import nearest_project
 from dbt_ripple.rendering.escaping import shown
 
@@ -139,7 +139,6 @@ def _nodes(context: click.Context) -> list[_CompletedNode]:
 def _assets(context: click.Context) -> dict[str, list[str]]:
     """The ids of the declared assets with their columns, as far as the files can be read."""
     from dbt_ripple.artifacts.assets_file import read_assets
-    from dbt_ripple.artifacts.assets_path import assets_files
     from dbt_ripple.errors import RippleError
 
     project_dir = Path(context.params.get("project_dir") or nearest_project())

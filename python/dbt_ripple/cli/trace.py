@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.cli.asset_options import with_asset_options
-from dbt_ripple.cli.help import Command
 from dbt_ripple.cli.options import (
+    Command,
     analysis_options,
     format_option,
     open_cache,
     other_projects_option,
     partial_option,
     project_options,
+    selection_options,
 )
-from dbt_ripple.cli.select_option import selection_options
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.cli.sides_options import with_asset_options
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import answer
 from dbt_ripple.rendering.trace import render

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from dbt_ripple.cli.help import Command
-from dbt_ripple.cli.options import format_option
+from dbt_ripple.cli.options import Command, format_option
 from dbt_ripple.rendering.output import answer, as_document, count, warn
 
 

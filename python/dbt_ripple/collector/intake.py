@@ -26,7 +26,7 @@ from dbt_ripple.collector.event_schemas import (
 )
 
 Reason = Literal["json", "schema", "depth", "size", "batch_size", "parts", "check"]
-"""Why an event is refused; the values of the metric's label ``reason`` are these and those of `app`."""
+"""Why an event is refused; the values of the metric's label ``reason`` are these and those of `serve`."""
 
 # Unclosed strings end with the text, so that no part of it is looked at twice.
 _STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)

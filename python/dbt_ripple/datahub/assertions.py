@@ -30,11 +30,13 @@ from datahub.metadata.schema_classes import (
 )
 
 from dbt_ripple.artifacts import Node, RunResult
-from dbt_ripple.datahub.proposals import DBT, DatasetUrns
+from dbt_ripple.datahub.proposals import DBT, DatasetUrns, proposal
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.openlineage.data_tests import (
+from dbt_ripple.openlineage.invocation import Invocation
+from dbt_ripple.openlineage.project_facts import (
     DID_NOT_RUN,
+    ProjectFacts,
     classification,
     expected,
     parameters,
@@ -42,8 +44,6 @@ from dbt_ripple.openlineage.data_tests import (
     severity,
     tested_column,
 )
-from dbt_ripple.openlineage.invocation import Invocation
-from dbt_ripple.openlineage.project_facts import ProjectFacts
 
 _RESULTS: Final = {
     "pass": AssertionResultTypeClass.SUCCESS,
@@ -88,14 +88,14 @@ class TestProposals:
                 guid = {"platform": DBT, "name": test.unique_id, "dataset": asserted}
                 urn = make_assertion_urn(datahub_guid(guid))
                 about.setdefault(test.unique_id, []).append((urn, asserted))
-                yield _is(urn, self._info(test, parent, asserted))
-                yield _is(urn, DataPlatformInstanceClass(platform=make_data_platform_urn(DBT)))
+                yield proposal(urn, self._info(test, parent, asserted))
+                yield proposal(urn, DataPlatformInstanceClass(platform=make_data_platform_urn(DBT)))
         for result in results if invocation else ():
             test_node = self._project.nodes.get(result.unique_id)
             if test_node is None or result.status in DID_NOT_RUN or invocation is None:
                 continue
             for urn, asserted in about.get(result.unique_id, ()):
-                yield _is(urn, _run_event(test_node, result, invocation, urn, asserted))
+                yield proposal(urn, _run_event(test_node, result, invocation, urn, asserted))
 
     def _tested(self, test: Node) -> list[str]:
         if test.attached_node:
@@ -194,7 +194,3 @@ def _run_event(
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _is(urn: str, aspect: Any) -> MetadataChangeProposalWrapper:
-    return MetadataChangeProposalWrapper(entityUrn=urn, aspect=aspect)

@@ -148,7 +148,7 @@ class ProjectProposals:
             if node.resource_type == "exposure" or (is_job(node) and node.type in _REPORTS):
                 yield from self._dashboard(node)
         for tag in self._tags:
-            yield _is(tag, TagUrn.from_string(tag).to_key_aspect())
+            yield proposal(tag, TagUrn.from_string(tag).to_key_aspect())
 
     # --- datasets ------------------------------------------------------------------------------
 
@@ -167,19 +167,19 @@ class ProjectProposals:
         for column, kind in self._facts.pii.get(unique_id, ()):
             patch.for_field(self._urns.field(unique_id, column)).add_tag(self._tag(f"pii:{kind}"))
         yield from patch.build()
-        yield _is(urn, StatusClass(removed=False))
+        yield proposal(urn, StatusClass(removed=False))
         dataset = self._urns.ids.of(unique_id)
         if dataset is not None and dataset.instance:
-            yield _is(urn, _instance(dataset.platform, dataset.instance))
+            yield proposal(urn, _instance(dataset.platform, dataset.instance))
         if node.resource_type in _BUILT:
             what = self._facts.dataset_type(node)
             names = [what[0].capitalize()] if what else []
-            yield _is(urn, SubTypesClass([*names, node.resource_type.capitalize()]))
+            yield proposal(urn, SubTypesClass([*names, node.resource_type.capitalize()]))
         if (schema := self._schema(node, dataset)) is not None:
-            yield _is(urn, schema)
+            yield proposal(urn, schema)
         of = self._lineage.of(unique_id)
         if of.parents:
-            yield _is(urn, self._upstreams(node, urn, of))
+            yield proposal(urn, self._upstreams(node, urn, of))
 
     def _properties(self, node: Node) -> dict[str, str]:
         properties = {
@@ -303,7 +303,7 @@ class ProjectProposals:
             "exposure_type": node.type,
             "maturity": node.maturity,
         }
-        yield _is(
+        yield proposal(
             urn,
             DashboardInfoClass(
                 title=title or node.name,
@@ -314,8 +314,10 @@ class ProjectProposals:
                 datasets=datasets,
             ),
         )
-        yield _is(urn, StatusClass(removed=False))
-        yield _is(urn, SubTypesClass([(node.type or "dashboard").replace("_", " ").capitalize()]))
+        yield proposal(urn, StatusClass(removed=False))
+        yield proposal(
+            urn, SubTypesClass([(node.type or "dashboard").replace("_", " ").capitalize()])
+        )
         fields = {
             field: None
             for dependencies in (*of.columns.values(), of.rows)
@@ -324,7 +326,7 @@ class ProjectProposals:
             and (field := self._urns.field_urn(dependency.parent_id, dependency.column))
         }
         if fields:
-            yield _is(urn, InputFieldsClass([InputFieldClass(field) for field in fields]))
+            yield proposal(urn, InputFieldsClass([InputFieldClass(field) for field in fields]))
         patch = DashboardPatchBuilder(urn)
         for owner in self._owners(node):
             patch.add_owner(owner)
@@ -413,5 +415,11 @@ def _instance(platform: str, instance: str) -> DataPlatformInstanceClass:
     )
 
 
-def _is(urn: str, aspect: Any) -> MetadataChangeProposalWrapper:
+def proposal(urn: str, aspect: Any) -> MetadataChangeProposalWrapper:
+    """That an entity has an aspect.
+
+    Args:
+        urn: of the entity.
+        aspect: replaces what is there.
+    """
     return MetadataChangeProposalWrapper(entityUrn=urn, aspect=aspect)

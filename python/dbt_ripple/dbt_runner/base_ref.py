@@ -40,20 +40,20 @@ import msgspec
 from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.artifacts.paths import text_of_file
 from dbt_ripple.artifacts.read_yaml import check_bounds, parse_yaml
 from dbt_ripple.artifacts.source_locations import PROJECT_FILE
-from dbt_ripple.changes.asked_again import asked_again
 from dbt_ripple.changes.comparability import with_macro_order, with_session, with_variables
 from dbt_ripple.changes.compile_inputs import CompileConditions
-from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
+from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, asked_again, reuse_compiled_sql
 from dbt_ripple.changes.dbt_vars import vars_by_name, warning_flags
-from dbt_ripple.dbt_runner.compared_files import with_files
 from dbt_ripple.dbt_runner.compile_nodes import Unanswered, compile_nodes
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.dbt_runner.kept_artifacts import KeptBase, ParsedBefore
-from dbt_ripple.dbt_runner.session_settings import profile_named_by, settings_in, text_of_file
+from dbt_ripple.dbt_runner.session_settings import profile_named_by, settings_in
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.file_reads import with_files
 from dbt_ripple.graph.git import run_git
 from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.jinja.facts import ANY

@@ -19,8 +19,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from dbt_ripple.artifacts.paths import artifacts_folder, text_of_file
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
+from dbt_ripple.rendering.output import warn
 
 _WITHOUT_DEFAULT: Final = re.compile(r"""\benv_var\(\s*['"](\w+)['"]\s*\)""")
 STAGE_BARS: Final = "spark.ui.showConsoleProgress"
@@ -44,7 +46,7 @@ class DbtOptions:
 
     @classmethod
     def taken(cls, arguments: dict[str, Any]) -> DbtOptions:
-        """Take what :func:`cli.dbt_options.dbt_options` added out of a command's arguments."""
+        """Take what :func:`cli.options.connection_options` added out of a command's arguments."""
         names = ("profiles_dir", "profile", "target", "variables", "threads", "no_deps")
         return cls(**{name: arguments.pop(name) for name in names if name in arguments})
 
@@ -208,10 +210,7 @@ class Dbt:
     def _unset_in_profile(self) -> list[str]:
         """The environment variables without which dbt cannot read profiles.yml."""
         folder = self._options.resolved(self.project_dir).profiles_dir
-        try:
-            text = (folder / "profiles.yml").read_text(encoding="utf-8") if folder else ""
-        except (OSError, UnicodeDecodeError):
-            return []
+        text = (text_of_file(folder / "profiles.yml") if folder else None) or ""
         return [n for n in dict.fromkeys(_WITHOUT_DEFAULT.findall(text)) if n not in os.environ]
 
     def attempt(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:
@@ -293,3 +292,42 @@ def why(result: Any) -> str:
     name = getattr(getattr(first, "node", None), "name", "")
     more = f"; {len(failed) - 1} more" if len(failed) > 1 else ""
     return " ".join(f"{first.status} in {name}: {first.message}".split())[:300] + more
+
+
+_LIST: Final = ("ls", "--output", "json", "--output-keys", "unique_id")
+_SPECS: Final = len(_LIST)
+
+
+def chosen_by_dbt(
+    project_dir: Path,
+    target_path: Path | None,
+    state: Path,
+    selected: tuple[str, ...],
+    excluded: tuple[str, ...],
+    options: DbtOptions,
+) -> set[str]:
+    """The unique_ids that dbt's own selection grammar selects.
+
+    Raises:
+        RippleError: dbt is not installed here, or refuses the selection.
+    """
+    arguments = list(_LIST)
+    for option, specs in (("--select", selected), ("--exclude", excluded)):
+        if specs:
+            arguments += [option, *(word for spec in specs for word in spec.split())]
+    arguments += ["--state", str(state.resolve())]
+    # In a folder of its own: `dbt ls` overwrites manifest.json with one that is not compiled.
+    with temporary_folder() as folder:
+        kept = artifacts_folder(project_dir, target_path) / "partial_parse.msgpack"
+        if kept.is_file():
+            (folder / kept.name).write_bytes(kept.read_bytes())
+        dbt = Dbt(project_dir.resolve(), folder, options, log_level="none")
+        lines = dbt(*arguments).result or []
+    if not lines:
+        warn(f"dbt itself selects nothing by `{' '.join(arguments[_SPECS:-2])}`")
+    try:
+        return {json.loads(line)["unique_id"] for line in lines}
+    except (ValueError, KeyError, TypeError):
+        raise RippleError(
+            "dbt lists nodes in a form that is not known", "--select", "upgrade dbt-ripple"
+        ) from None

@@ -28,9 +28,9 @@ from dbt_ripple.dbt_runner.run_selection import (
 )
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
-from dbt_ripple.selection import Selection
 from dbt_ripple.selection.cutoff import Cutoff
-from dbt_ripple.selection.cutoff_answers import (
+from dbt_ripple.selection.cutoff_reads import (
+    THIS,
     Answer,
     Question,
     Types,
@@ -38,7 +38,6 @@ from dbt_ripple.selection.cutoff_answers import (
     equal_columns,
     unequal_rows,
 )
-from dbt_ripple.selection.cutoff_reads import THIS
 from dbt_ripple.selection.relation_hashes import (
     HashedColumn,
     NotHashed,
@@ -47,7 +46,7 @@ from dbt_ripple.selection.relation_hashes import (
     hashes_sql,
     row_sql,
 )
-from dbt_ripple.selection.result import PASSED, SelectionRun
+from dbt_ripple.selection.result import PASSED, Selection, SelectionRun
 from dbt_ripple.selection.select import tests_of_critical
 
 BESIDE: Final = "__ripple_base"

@@ -25,8 +25,7 @@ from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder, why
 from dbt_ripple.dbt_runner.kept_artifacts import ParsedBefore
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
-from dbt_ripple.selection import Selection
-from dbt_ripple.selection.result import PASSED, SelectionRun
+from dbt_ripple.selection.result import PASSED, Selection, SelectionRun
 
 
 def compile_against(

@@ -20,7 +20,7 @@ from ruamel.yaml.error import YAMLError
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.escaping import dbt_pattern
-from dbt_ripple.selection import Selection
+from dbt_ripple.selection.result import Selection
 
 FILE: Final = "selectors.yml"
 NAME: Final = "dbt_ripple"

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from dbt_ripple.artifacts.paths import text_of_file
 from dbt_ripple.artifacts.read_yaml import parse_yaml
 from dbt_ripple.artifacts.source_locations import PROJECT_FILE
 from dbt_ripple.dbt_runner.invoke import DbtOptions
@@ -117,11 +118,3 @@ def profile_named_by(project_dir: Path) -> Any:
         return parse_yaml(text or "", "", as_dbt=True).get("profile")
     except (RippleError, AttributeError):
         return text
-
-
-def text_of_file(path: Path) -> str | None:
-    """A file; None where it is not there, or is no text."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None

@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
 
-from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.functions import VOLATILE_NAMES, functions
 from dbt_ripple.flow.reading.dialects import written
 from dbt_ripple.flow.reading.reader import UNREAD, Text, data_type, parse_statement, table_named
 

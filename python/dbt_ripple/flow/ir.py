@@ -18,12 +18,13 @@ An expression is one of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from dbt_ripple.reasons import Reason
+from dbt_ripple.tuning import deep_recursion
 
 Expr: TypeAlias = Any
 
@@ -362,3 +363,50 @@ class Lowered(msgspec.Struct, array_like=True, gc=False):
     expressions: dict[str, str] = {}
     called: list[str] = []
     varying: list[str] = []
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Lowered).decode
+
+
+def pack(lowered: Lowered) -> bytes:
+    """The query as bytes, to be stored or sent to another process."""
+    with deep_recursion:
+        return _encode(lowered)
+
+
+def unpack(packed: bytes) -> Lowered:
+    """The query that was packed.
+
+    It links to exactly what went in links to: sequences come back as lists, nothing else differs.
+
+    Raises:
+        msgspec.DecodeError: these are not the bytes of one.
+    """
+    with deep_recursion:
+        return _decode(packed)
+
+
+def lower_packed(
+    queries: Iterable[str], dialect: str, expressions: bool, masking: Collection[str] = ()
+) -> list[bytes]:
+    """Lower queries, in order, for another process.
+
+    Args:
+        queries: as `lower` takes them.
+        dialect: they are written in.
+        expressions: whether to write out the SQL behind each output, too.
+        masking: functions that mask their arguments, besides those known to.
+
+    Returns:
+        Each query, packed; no bytes where that failed, which the reader then sees for itself.
+    """
+    from dbt_ripple.flow.lower import lower
+
+    packed = []
+    for sql in queries:
+        try:
+            packed.append(pack(lower(sql, dialect, expressions=expressions, masking=masking)))
+        except Exception:  # a defect of ours is told where the query is followed
+            packed.append(b"")
+    return packed

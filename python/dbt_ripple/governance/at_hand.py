@@ -13,9 +13,8 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes import Comparison
-from dbt_ripple.governance.diagnose import Diagnosis, Step
+from dbt_ripple.governance.diagnose import Diagnosis, Step, columns_to_start_from
 from dbt_ripple.governance.incident_document import LastSuccess, ReportedBy, Violation
-from dbt_ripple.governance.reached_columns import columns_to_start_from
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.reasons import Code, Reason
 

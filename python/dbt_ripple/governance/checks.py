@@ -15,8 +15,8 @@ from dbt_ripple.artifacts import (
     referenced_columns,
 )
 from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.certain_failures import edited_texts, not_parsed
 from dbt_ripple.changes.column_types import catalog_types, declared_types, retyped
-from dbt_ripple.changes.syntax_errors import edited_texts, not_parsed
 from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.contracts import Breach, on_base

@@ -48,8 +48,7 @@ from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
-    from dbt_ripple.selection import Selection
-    from dbt_ripple.selection.result import SelectionRun
+    from dbt_ripple.selection.result import Selection, SelectionRun
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
 FindingLevel = Literal["warn", "block", "approved", "known"]

@@ -1,7 +1,7 @@
 """What on-call has to know of a failed test or a wrong number: one document for every form of it.
 
 It is put together from what other questions answer: the steps and changes of `governance.diagnose`,
-the promises of `governance.contracts`, the walk of `governance.reached_columns`; likely causes are ordered by
+the promises of `governance.contracts`, the walk of `governance.diagnose`; likely causes are ordered by
 `governance.suspects`.
 
 No value of a row is in it. What an engine says of a failure may quote one (``Could not convert string
@@ -28,6 +28,7 @@ from dbt_ripple.artifacts.assets_file import DATASETS
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.governance.affected_assets import matters
 from dbt_ripple.governance.at_hand import FAILED, PASSED, AtHand, Window, moment
+from dbt_ripple.governance.diagnose import ColumnReach, columns_to_start_from
 from dbt_ripple.governance.incident_document import (
     Commands,
     Containment,
@@ -42,7 +43,6 @@ from dbt_ripple.governance.incident_document import (
     Suspect,
     Violation,
 )
-from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
 from dbt_ripple.governance.suspects import (
     broken_promises,
     is_on_the_way,

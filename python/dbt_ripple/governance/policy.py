@@ -26,8 +26,7 @@ from dbt_ripple.governance.ripple_yml import (
     read_config,
 )
 from dbt_ripple.governance.rules import RULES
-from dbt_ripple.graph.git import git_text
-from dbt_ripple.graph.git_history import content_at
+from dbt_ripple.graph.git import content_at, git_text
 from dbt_ripple.reasons import Code, Reason
 
 RULE: Final = "policy_changed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from dbt_ripple.artifacts.read_yaml import read_yaml
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.rules import LEVELS, RULES, Level
 from dbt_ripple.governance.tags import read_required
+from dbt_ripple.graph.git import is_tracked
 
 FILE: Final = "ripple.yml"
 PROJECT_FILE: Final = "dbt_project.yml"
@@ -351,3 +353,55 @@ def _setting(name: str, content: Any, where: str) -> Setting:
         raise RippleError(
             f"of rule {name}: {error}", where, "a rule has a level and, some, `above`"
         ) from None
+
+
+_FILES: Final = ("packages.yml", "dependencies.yml")
+_INSTALLED: Final = "dbt_packages"
+
+
+def local_packages(project_dir: Path) -> frozenset[str]:
+    """The names of the packages that are named by a folder (``local: ...``), or are under version control.
+
+    The project's own repository holds them: what is changed in them is judged, too.
+
+    What a file does not say in plain YAML is left out: dbt refuses it, or renders a path that is not known
+    here.
+    """
+    names: set[str] = set()
+    seen: set[Path] = set()
+    folders = [project_dir.resolve()]
+    while folders:
+        folder = folders.pop()
+        for package in _packages(folder):
+            if package in seen:
+                continue
+            seen.add(package)
+            name = _content(package / PROJECT_FILE).get("name")
+            if isinstance(name, str):
+                names.add(name)
+                folders.append(package)
+    return frozenset(names)
+
+
+def _packages(folder: Path) -> Iterator[Path]:
+    for file in _FILES:
+        packages = _content(folder / file).get("packages")
+        for package in packages if isinstance(packages, list) else []:
+            path = package.get("local") if isinstance(package, dict) else None
+            if isinstance(path, str):
+                yield (folder / path).resolve()
+    path = _content(folder / PROJECT_FILE).get("packages-install-path") or _INSTALLED
+    if isinstance(path, str):
+        for project_file in sorted((folder / path).glob(f"*/{PROJECT_FILE}")):
+            if not project_file.parent.is_symlink() and is_tracked(project_file):
+                yield project_file.parent.resolve()
+
+
+def _content(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    try:
+        content = read_yaml(file, as_dbt=True)
+    except RippleError:
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -32,9 +32,14 @@ from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.at_hand import FAILED, AtHand, TableChange, Window, moment
 from dbt_ripple.governance.contracts import Breach, contract_breaches
-from dbt_ripple.governance.diagnose import Diagnosis, Step, StepChange
+from dbt_ripple.governance.diagnose import (
+    ColumnReach,
+    Diagnosis,
+    Step,
+    StepChange,
+    columns_to_start_from,
+)
 from dbt_ripple.governance.incident_document import Reporter, Suspect, SuspectKind
-from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason
 

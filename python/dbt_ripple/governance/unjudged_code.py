@@ -14,7 +14,7 @@ from typing import Final
 
 from dbt_ripple.artifacts import Node, Project, is_own
 from dbt_ripple.changes import Comparison
-from dbt_ripple.flow.builtin_names import MASKING_NAMES
+from dbt_ripple.flow.functions import MASKING_NAMES
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints

@@ -21,10 +21,10 @@ from dbt_ripple.graph.lineage_tests import judge_lineage
 from dbt_ripple.graph.linking.data_tests import link_data_test, may_discover
 from dbt_ripple.graph.linking.functions import function_fingerprint, marked_calls
 from dbt_ripple.graph.linking.linker import Linker
+from dbt_ripple.graph.linking.own_mode import own_fingerprints
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.linking.seeds import SeedFiles
 from dbt_ripple.graph.linking.unit_tests import link_unit_test
-from dbt_ripple.graph.own_fingerprints import own_fingerprints
 from dbt_ripple.graph.query_cache import LowerMany, QueryCache
 from dbt_ripple.graph.relations import LinkedNode
 from dbt_ripple.graph.semantic_layer import SemanticLayer
@@ -51,7 +51,7 @@ def analyse(
         project: its artifacts.
         read_seconds: what reading them took, to be passed on in `Analysis.seconds`.
         expressions: whether to write out the SQL behind each column, which takes its time.
-        own: whether to give own fingerprints, too (`graph.own_fingerprints`): everything is linked twice.
+        own: whether to give own fingerprints, too (`graph.linking.own_mode`): everything is linked twice.
         tests: whether to say what tests read. Columns and edges are the same without: a test is
             then followed only where it can show a column that nothing else lists.
         cache: where to look for what was analysed before, and to put what is now.

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project, References
 from dbt_ripple.artifacts.project import WITH_SQL
-from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.functions import VOLATILE_NAMES
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.file_reads import files_read, modules_imported
 from dbt_ripple.graph.hook_reader import HookEffects

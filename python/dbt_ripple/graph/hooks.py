@@ -6,6 +6,8 @@ may also make what queries call (a macro or function of the database, a variable
 
 What a hook does `graph.hook_reader` tells; here its names become relations of the project. Where it does not
 tell, the hook may write to anything, unless ``ripple.yml`` says to what (`Project.hook_writes`).
+
+Hooks that only delete rows of their model's own table are a filter of the model's query (`deletes_as_filters`).
 """
 
 from __future__ import annotations
@@ -14,13 +16,16 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.statement_effects import ANY_NAME, UNKNOWN
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.hook_reader import HookEffects, Target
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
@@ -28,6 +33,9 @@ from dbt_ripple.graph.unnamed_reads import words_of_names
 from dbt_ripple.jinja.hook_runs import THIS, Place
 from dbt_ripple.jinja.reads import EVERYTHING
 from dbt_ripple.jinja.text import pieces
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linking.project_context import ProjectContext
 
 
 class Hook(NamedTuple):
@@ -362,3 +370,72 @@ def _may_write(text: str) -> bool:
     in_tags = " ".join(said)
     data = (part.text for part in parts if part.kind == "data")
     return _RUNS_IT.search(in_tags) is not None and any(map(_WRITES.search, (in_tags, *data)))
+
+
+_THIS: Final = re.compile(r"\{\{-?\s*this\s*-?\}\}")
+_OWN: Final = "dbt_ripple_own_table"
+_RUN_BY: Final = frozenset({"run_hooks", "make_hook_config", "before_begin", "in_transaction"})
+"""Macros of dbt by which hooks run."""
+
+
+def deletes_as_filters(context: ProjectContext, analysis: Analysis) -> dict[str, Node]:
+    """The models whose hooks only delete from their own table, without hooks and with a filter.
+
+    ``post_hook: delete from {{ this }} where is_test`` leaves the rows of which the condition is false or
+    NULL. So the table holds what ``select * from (query) where (is_test) is not true`` returns: columns and
+    the other rows stay as they were. Such models are written in this way, so that what is proven of filters
+    holds of them (rule 15).
+
+    It is done where this is all that the hooks can do: each is one DELETE without any other Jinja than
+    ``{{ this }}``, which keeps or deletes a row by its own values (`flow.hook_statements.deleted_rows`), of
+    columns that the table has. The model is a table without a contract (a contract's types may change the
+    values that the condition sees), built by dbt's own materialization and hooks, and its hooks run when it
+    is built.
+
+    Args:
+        context: of the project.
+        analysis: of the project.
+
+    Returns:
+        By unique_id; the nodes of the project stay as they are.
+    """
+    project, macros = context.project, context.macros
+    if not _RUN_BY.isdisjoint(macros.users_by_name) or macros.of_materialization("table"):
+        return {}
+    nodes = {}
+    for unique_id, node in project.nodes.items():
+        if node.resource_type != "model" or not hooks_of(node):
+            continue
+        analysed = analysis.nodes.get(unique_id)
+        text = _filtered(node, analysed, context.dialect) if analysed is not None else None
+        if text is not None:
+            config = {k: v for k, v in node.config.items() if k not in ("pre-hook", "post-hook")}
+            nodes[unique_id] = msgspec.structs.replace(node, compiled_code=text, config=config)
+    return nodes
+
+
+def _filtered(node: Node, analysed: NodeAnalysis, dialect: str) -> str | None:
+    """The query of what is left in a model's table; None where its hooks may do anything else."""
+    if (
+        node.materialized != "table"
+        or node.contract_enforced
+        or node.is_python
+        or not node.compiled_code
+        or analysed.status != "analysed"
+    ):
+        return None
+    columns = [name.lower() for name in analysed.columns]
+    left = []
+    for when, sql in hooks_of(node):
+        statement = _THIS.sub(_OWN, sql).strip().removesuffix(";")
+        if when != "post-hook" or re.search(r"\{[{%#]", statement):
+            return None
+        # Here, because hardly any model deletes, and a parser takes its time to load.
+        from dbt_ripple.flow.hook_statements import deleted_rows
+
+        deleted = deleted_rows(statement, _OWN, dialect)
+        if deleted is None or any(columns.count(name) != 1 for name in deleted.columns):
+            return None
+        left.append(f"({deleted.condition}) is not true")
+    query = node.compiled_code.strip().removesuffix(";")
+    return f"select * from (\n{query}\n) as {_OWN} where {' and '.join(left)}"

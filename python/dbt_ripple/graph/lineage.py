@@ -91,7 +91,7 @@ class UnitTestAnalysis:
 
 
 class Own(NamedTuple):
-    """What a node makes of its parents, whatever these hold (see `graph.own_fingerprints`).
+    """What a node makes of its parents, whatever these hold (see `graph.linking.own_mode`).
 
     Attributes:
         columns: the own fingerprint of each column, by lower-case name.

@@ -25,7 +25,7 @@ DESCRIBING: Final = frozenset(
     """.split()
 )
 """Said to people, to dbt's selection of nodes or to its parser: dbt runs the same without. (A parent's
-``event_time`` counts for a microbatch model, which is filtered by it: see `graph.linking.kept_rows`.)"""
+``event_time`` counts for a microbatch model, which is filtered by it: see `graph.linking.query_result`.)"""
 
 OF_KEPT_ROWS: Final = frozenset(
     """
@@ -82,7 +82,7 @@ _APART_OF: Final = {
     "snapshot": frozenset({"check_cols", "unique_key", "updated_at"}),
     "seed": frozenset({"column_types", "delimiter", "quote_columns"}),
 }
-"""Config that counts by more than its own words: see `ConfigFingerprints`, `graph.linking.kept_rows` and `graph.linking.seeds`."""
+"""Config that counts by more than its own words: see `ConfigFingerprints`, `graph.linking.query_result` and `graph.linking.seeds`."""
 
 _MICROBATCH: Final = frozenset({"batch_size", "begin", "event_time", "lookback"})
 """Config that only the microbatch strategy looks at; dbt writes defaults for some of it."""

@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final
 
-from dbt_ripple.flow.serialization import lower_packed
+from dbt_ripple.flow.ir import lower_packed
 from dbt_ripple.graph.query_cache import LowerMany
 from dbt_ripple.tuning import relax_collector
 

@@ -22,7 +22,7 @@ import msgspec
 
 from dbt_ripple.flow.data_types import Fields
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.ir import Lowered
+from dbt_ripple.flow.ir import Lowered, pack, unpack
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.relation import (
     Key,
@@ -33,12 +33,11 @@ from dbt_ripple.flow.relation import (
     pack_deps,
     unpack_deps,
 )
-from dbt_ripple.flow.serialization import pack, unpack
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.reasons import Code, Reason
 
 LowerMany = Callable[[Sequence[str], str, bool, Collection[str]], list[bytes]]
-"""Lowers many queries somewhere else: as `flow.serialization.lower_packed` does, or none of them (an empty
+"""Lowers many queries somewhere else: as `flow.ir.lower_packed` does, or none of them (an empty
 list) where that does not pay."""
 
 _TRACES: Final = 4

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Node, Project, catalog_may_contain
+from dbt_ripple.flow.data_types import STRUCT_TYPES, Fields, fields_of_type, may_have_fields
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.identifiers import fold_stored
+from dbt_ripple.flow.identifiers import fold, fold_stored
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION
 from dbt_ripple.flow.relation import (
     Deps,
@@ -25,6 +27,9 @@ from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.query_cache import Note
 from dbt_ripple.reasons import Code, Reason
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linking.linker import Linker
 
 RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
 """Resource types that are (or stand for) a relation."""
@@ -352,3 +357,35 @@ def topological(project: Project) -> Iterable[str]:
                     following.append(child)
         ready = following
     return [*done, *(u for u in project.nodes if u not in done)]
+
+
+_type_of: Final = attrgetter("type")
+STRUCTS_IN_JSON: Final = [f'"{name}'.encode() for name in STRUCT_TYPES]
+"""How the type of a struct begins in the JSON of a catalog."""
+
+
+def struct_fields(linker: Linker, node: Node, fields: dict[str, Fields]) -> dict[str, Fields]:
+    """The fields of a relation's columns that are a struct, by the key of the column.
+
+    Args:
+        linker: of the project.
+        node: the relation.
+        fields: those that its query shows.
+    """
+    types: list[tuple[str, bool, str]] = []
+    if catalog_may_contain(linker.catalog, node.unique_id, STRUCTS_IN_JSON):
+        listed = linker.catalog.get(node.unique_id, ())
+        if structs := {t for t in set(map(_type_of, listed)) if t and may_have_fields(t)}:
+            types += [(c.name, True, c.type or "") for c in listed if c.type in structs]
+    if node.contract_enforced:
+        types += [
+            (c.name, bool(c.quote), c.data_type)
+            for c in node.columns.values()
+            if c.data_type and may_have_fields(c.data_type)
+        ]
+    for name, quoted, text in types:
+        key = fold(name, quoted, linker.dialect)
+        fields_read = fields_of_type(text, linker.dialect) if key not in fields else None
+        if fields_read is not None:
+            fields = {**fields, key: fields_read}
+    return fields

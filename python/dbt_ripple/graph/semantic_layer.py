@@ -35,19 +35,19 @@ from dbt_ripple.flow.ir import (
 from dbt_ripple.flow.relation import Deps, Relation, merge, through
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Status
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.metric_queries import MetricQuery, measures_of, metrics_of
 from dbt_ripple.graph.relations import RELATIONS, LinkedNode, unchanged_relation
-from dbt_ripple.graph.semantic_expressions import (
+from dbt_ripple.graph.semantic_models import (
     NO_RELATION,
+    MetricQuery,
     QueryLowerer,
     SemanticExpressions,
+    SemanticModel,
     Value,
     alone,
-)
-from dbt_ripple.graph.semantic_models import (
-    SemanticModel,
     element_value,
     make_measure,
+    measures_of,
+    metrics_of,
     semantic_model,
     state_of,
     text_of,

@@ -13,8 +13,7 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.mcp import arguments as asked
 from dbt_ripple.mcp.budget import CHARACTERS, page
-from dbt_ripple.mcp.cards import card_of
-from dbt_ripple.mcp.documents import EditedColumn, Exported, Found
+from dbt_ripple.mcp.documents import EditedColumn, Exported, Found, card_of
 from dbt_ripple.rendering.output import count
 from dbt_ripple.secrets import scrubber
 
@@ -369,7 +368,7 @@ class Tools:
 
     def register(self, given: asked.Register) -> Reply:
         """Write assets."""
-        from dbt_ripple.mcp.registrations import write
+        from dbt_ripple.mcp.arguments import write
 
         if not self._allow_writes and not given.dry_run:
             raise RippleError(

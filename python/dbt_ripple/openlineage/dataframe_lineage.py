@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 from dbt_ripple.flow.ir import KINDS
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.openlineage.declared_lineage import ColumnLineage, Dataset, file_dataset
+from dbt_ripple.spark.plan_expressions import Deps, PlanGapError
 from dbt_ripple.spark.plan_lineage import read_plan
-from dbt_ripple.spark.plan_tree import Deps, PlanGapError
 
 _JDBC: Final = re.compile(r"jdbc:(\w+):(?:\w+:)?//([^/?;]+)/?([^?;]*)")
 _ENGINES: Final = {

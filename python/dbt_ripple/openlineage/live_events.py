@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from dbt_ripple.artifacts import Node, RunResult, Timing
-from dbt_ripple.openlineage.assertions import TESTS
-from dbt_ripple.openlineage.data_tests import DID_NOT_RUN
+from dbt_ripple.openlineage.facets import TESTS
 from dbt_ripple.openlineage.invocation import Invocation
+from dbt_ripple.openlineage.project_facts import DID_NOT_RUN
 from dbt_ripple.openlineage.run_events import RunEvents
 
 if TYPE_CHECKING:

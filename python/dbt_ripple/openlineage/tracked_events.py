@@ -26,8 +26,8 @@ from dbt_ripple.openlineage.client import PRODUCER, faceted
 from dbt_ripple.openlineage.declared_lineage import Dataset, DatasetName, Declared, ResolvedColumns
 from dbt_ripple.openlineage.facets import with_older_words
 from dbt_ripple.openlineage.invocation import Parent, parent_in
+from dbt_ripple.openlineage.project_facts import Repository, SourceLocation
 from dbt_ripple.openlineage.run_events import parent_facet, spelled
-from dbt_ripple.openlineage.source_location import Repository, SourceLocation
 from dbt_ripple.openlineage.track import JobOf
 
 TRACE: Final = 20_000

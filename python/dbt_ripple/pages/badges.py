@@ -1,7 +1,8 @@
 """Badges: a figure in a picture, as SVG. The same figure gives the same bytes.
 
 Three of them: ``coverage`` (how much of the lineage is known), ``certified`` and ``slo`` (service levels that are
-met). One is red where its figure is below what the project asks for, and grey where there is no figure.
+met). One is red where its figure is below what the project asks for (the var ``ripple_red_below``, which the dbt
+package's SQL reads, too), and grey where there is no figure.
 """
 
 from __future__ import annotations
@@ -10,15 +11,58 @@ import hashlib
 import re
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
-from dbt_ripple.governance.figure_thresholds import RedBelow
+from dbt_ripple.artifacts import did_you_mean
+from dbt_ripple.errors import RippleError
+from dbt_ripple.governance.ripple_yml import PROJECT_FILE, package_vars
 from dbt_ripple.pages.health import Health, share
 from dbt_ripple.pages.project_document import DescribedNode
 from dbt_ripple.rendering.escaping import shortened
 from dbt_ripple.rendering.output import percent
+
+VAR: Final = "ripple_red_below"
+
+
+class RedBelow(msgspec.Struct, frozen=True):
+    """Shares from 0 to 1.
+
+    Attributes:
+        coverage: of the nodes, or of a dataset's columns, whose lineage is known.
+        certified: of the certified datasets, those whose whole path is known.
+        slo: of the service levels, those that are met.
+    """
+
+    coverage: float = 0.9
+    certified: float = 1.0
+    slo: float = 1.0
+
+
+def read_red_below(project_dir: Path) -> RedBelow:
+    """What the project says in ``dbt_project.yml``, and of the rest the defaults.
+
+    Raises:
+        RippleError: it names another figure, or what is no share.
+    """
+    thresholds = package_vars(project_dir).get(VAR) or {}
+    where = str(project_dir / PROJECT_FILE)
+    figures = RedBelow.__struct_fields__
+    if not isinstance(thresholds, dict):
+        raise RippleError(f"{VAR} is no mapping", where, "say {coverage: 0.9}")
+    for name, least in thresholds.items():
+        if name not in figures:
+            fix = did_you_mean(str(name), figures, f"the figures are {', '.join(figures)}")
+            raise RippleError(f"{VAR}: no figure {name!r}", where, fix)
+        number = isinstance(least, int | float) and not isinstance(least, bool)
+        if not number or not 0 <= least <= 1:
+            raise RippleError(
+                f"{VAR}: {name} is {least!r}", where, "say a share from 0 to 1, such as 0.9"
+            )
+    return RedBelow(**{name: float(least) for name, least in thresholds.items()})
+
 
 Figure = Literal["coverage", "certified", "slo"]
 

@@ -25,7 +25,7 @@ from dbt_ripple.graph.lineage_tables import (
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
 from dbt_ripple.graph.possible_readers import guessed_edges
 from dbt_ripple.graph.traversal import Vertex, column_graph, count_below
-from dbt_ripple.openlineage.data_tests import classification, severity
+from dbt_ripple.openlineage.project_facts import classification, severity
 from dbt_ripple.pages.health import (
     SLO_TESTS,
     Health,

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
-from dbt_ripple.governance.figure_thresholds import RedBelow
+from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex, reach
-from dbt_ripple.pages.badges import Badge, badges_of_health, badges_of_node, percent_or_unknown
+from dbt_ripple.pages.badges import (
+    Badge,
+    RedBelow,
+    badges_of_health,
+    badges_of_node,
+    file_name,
+    percent_or_unknown,
+)
 from dbt_ripple.pages.docs_markdown import cell, link, referenced, sql, text
 from dbt_ripple.pages.health import Health
 from dbt_ripple.pages.project_document import (
@@ -154,8 +161,6 @@ class Descriptions:
 
     def badges(self, whose: str, badges: Sequence[Badge]) -> str:
         """Badges as pictures with their text, in one line."""
-        from dbt_ripple.pages.badges import file_name
-
         return " ".join(
             f"![{badge.figure} {badge.text}](badges/{file_name(whose, badge)})" for badge in badges
         )
@@ -399,15 +404,11 @@ def _kind(test: DescribedTest) -> str:
 
 
 def _moment(at: datetime | None) -> str:
-    return "a time that is not known" if at is None else f"{_utc(at):%Y-%m-%d %H:%M} UTC"
+    return "a time that is not known" if at is None else f"{as_utc(at):%Y-%m-%d %H:%M} UTC"
 
 
 def _day(at: datetime | None) -> str:
-    return "" if at is None else f"{_utc(at):%Y-%m-%d}"
-
-
-def _utc(at: datetime) -> datetime:
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    return "" if at is None else f"{as_utc(at):%Y-%m-%d}"
 
 
 def _badge_text(badge: Badge) -> str:

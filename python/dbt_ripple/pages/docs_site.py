@@ -21,8 +21,7 @@ import msgspec
 from dbt_ripple import __version__
 from dbt_ripple.artifacts.decode_json import without_lone_surrogates
 from dbt_ripple.errors import RippleError
-from dbt_ripple.governance.figure_thresholds import RedBelow
-from dbt_ripple.pages.badges import badges_of_health, badges_of_node, files
+from dbt_ripple.pages.badges import RedBelow, badges_of_health, badges_of_node, files
 from dbt_ripple.pages.docs_descriptions import PROJECT, Descriptions, domain_id
 from dbt_ripple.pages.project_document import DescribedNode, ProjectDocument
 from dbt_ripple.secrets import scrub, scrub_bytes

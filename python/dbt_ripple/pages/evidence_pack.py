@@ -21,8 +21,7 @@ from dbt_ripple.pages.gather_evidence import Lineage
 from dbt_ripple.pages.html import page
 from dbt_ripple.pages.lineage_svg import Arrow, Box, Flow, draw
 from dbt_ripple.rendering.escaping import json_text
-from dbt_ripple.rendering.json_values import plain
-from dbt_ripple.rendering.output import SCHEMA_VERSION, count
+from dbt_ripple.rendering.output import SCHEMA_VERSION, count, plain
 from dbt_ripple.rendering.page_documents import Absent
 
 if TYPE_CHECKING:
@@ -270,7 +269,7 @@ def events_of(
     from dbt_ripple.openlineage.client import as_json
     from dbt_ripple.openlineage.column_lineage import LineageFinder
     from dbt_ripple.openlineage.dataset_names import DatasetNames
-    from dbt_ripple.openlineage.static_events import static_events
+    from dbt_ripple.openlineage.run_events import static_events
 
     wanted = set(unique_ids)
     part = project.having(nodes={u: n for u, n in project.nodes.items() if u in wanted})

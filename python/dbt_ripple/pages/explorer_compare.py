@@ -16,7 +16,7 @@ from dbt_ripple.changes.diff import Diff, NodeDiff
 from dbt_ripple.pages.project_document import DescribedNode, Link, ProjectDocument
 from dbt_ripple.reasons import Reason
 from dbt_ripple.rendering.diff import Edits
-from dbt_ripple.selection import Selection
+from dbt_ripple.selection.result import Selection
 
 State = Literal["added", "changed", "impacted", "broken", "stopped", "removed"]
 """What a change means to a node.

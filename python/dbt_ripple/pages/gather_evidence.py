@@ -21,6 +21,7 @@ from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.data_tests import outcome_fingerprints
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.traversal import Vertex, reach, reach_all
+from dbt_ripple.pages.consecutive_loads import State, history
 from dbt_ripple.pages.evidence_document import (
     Artifact,
     DataVersion,
@@ -35,7 +36,6 @@ from dbt_ripple.pages.evidence_document import (
     Tool,
 )
 from dbt_ripple.pages.project_document import DescribedNode, Link, ProjectDocument
-from dbt_ripple.pages.state_history import State, history
 from dbt_ripple.rendering.page_documents import Absent
 
 ARTIFACTS: Final = ("manifest.json", "catalog.json", "run_results.json", "sources.json")

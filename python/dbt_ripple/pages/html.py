@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.rendering.escaping import shown
+from dbt_ripple.rendering.incident import moment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -73,13 +72,3 @@ def _name(text: str) -> Markup:
     from markupsafe import Markup
 
     return Markup("<wbr>").join(re.findall(r"[^_.]*[_.]+|[^_.]+", shown(text)))
-
-
-def moment(at: datetime | None) -> str:
-    """A time in UTC, to the second; nothing for None.
-
-    Example:
-        >>> moment(datetime(2026, 1, 2, 3, 4, 5, 678))
-        '2026-01-02 03:04:05 UTC'
-    """
-    return as_utc(at).strftime("%Y-%m-%d %H:%M:%S UTC") if at is not None else ""

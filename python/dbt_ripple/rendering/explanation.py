@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 from dbt_ripple.reasons import Code, parts_of
 from dbt_ripple.rendering.causes import edited_lines
 from dbt_ripple.rendering.escaping import code, one_line, prose, styled, two_lines
-from dbt_ripple.selection.explain import Beginning
+from dbt_ripple.selection.explain import Beginning, Explanation, PathStep
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
-    from dbt_ripple.selection.explain import Explanation, PathStep
 
 
 def _spoken(step: PathStep, head: Project) -> str:

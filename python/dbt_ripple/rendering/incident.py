@@ -1,18 +1,19 @@
-"""An incident as text, and the sentences that all forms of it share."""
+"""A diagnosis as text and Markdown, an incident as text, and the sentences that all forms of an incident share."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.artifacts.assets_file import DATASETS
 from dbt_ripple.artifacts.project import as_utc
-from dbt_ripple.rendering.escaping import styled, two_lines
+from dbt_ripple.rendering.escaping import code, in_one_line, prose, styled, two_lines
 from dbt_ripple.rendering.output import count
 
 if TYPE_CHECKING:
-    from dbt_ripple.governance.diagnose import StepChange
+    from dbt_ripple.governance.diagnose import Diagnosis, Step, StepChange
     from dbt_ripple.governance.incident_document import (
         Commands,
         Failure,
@@ -24,6 +25,79 @@ if TYPE_CHECKING:
         Suspect,
     )
 
+
+def _facts_of_step(diagnosis: Diagnosis, step: Step) -> Iterator[tuple[str, str]]:
+    """The text of a step, line by line: what it is about, and the text."""
+    for column in step.columns:
+        if column.expression:
+            yield "computes", f"{column.name} = {in_one_line(column.expression)}"
+    if step.freshness is not None:
+        loaded = step.freshness.max_loaded_at
+        yield "fresh", f"{step.freshness.status}, newest row {moment(loaded) or 'unknown'}"
+    if step.last_run is not None:
+        at = f" at {moment(step.last_run.at)}" if step.last_run.at else ""
+        yield "last run", f"{step.last_run.status}{at}"
+    for change in step.changes:
+        where = change.column or "its rows"
+        texts = f": {change.before} → {change.after}" if change.before and change.after else ""
+        along = "" if change.began_here else ", because something above did"
+        yield "changed", f"{where} {change.change}{along}{texts}"
+    if step.tests:
+        failed = [f"{t.name} ({t.status})" for t in step.tests if t.status in _FAILED]
+        names = ", ".join(failed or [t.name for t in step.tests[:_SHOWN]])
+        more = f" and {len(step.tests) - _SHOWN:,} more" if len(step.tests) > _SHOWN else ""
+        tests = f"{count(len(step.tests), 'test')}, failed: {names}" if failed else names + more
+        yield "guarded by", tests
+    elif diagnosis.can_be_tested(step):
+        yield "guarded by", "no test"
+    if step.owner:
+        whose = (step.owner, step.owner_email, step.owner_channel)
+        yield "owner", ", ".join(dict.fromkeys(filter(None, whose)))
+
+
+_FAILED = ("fail", "error", "warn", "runtime error")
+_SHOWN = 5
+
+
+def diagnosis_text(diagnosis: Diagnosis) -> Iterator[str]:
+    """Each step with what is known of it, line by line."""
+    for step in diagnosis.steps:
+        names = ", ".join(column.name for column in step.columns)
+        may = styled("  may read", dim=True) if step.may_read else ""
+        yield f"{step.depth:<2} {styled(step.asset_type.upper(), fg='cyan')} {step.full_name}  {names}{may}"
+        for about, text in _facts_of_step(diagnosis, step):
+            yield f"     {about:<11} {text}"
+
+
+def diagnosis_markdown(diagnosis: Diagnosis) -> Iterator[str]:
+    """The same as a list."""
+    yield f"### What {code(diagnosis.spoken)} comes from"
+    for step in diagnosis.steps:
+        yield ""
+        columns = ", ".join(code(column.name) for column in step.columns)
+        yield f"{step.depth}. {step.asset_type.upper()} {code(step.full_name)}{': ' if columns else ''}{columns}"
+        yield from (
+            f"   - {about}: {prose(text)}" for about, text in _facts_of_step(diagnosis, step)
+        )
+
+
+_TIME: Final = re.compile(r"(\d{1,6})\s*([mhd])", re.IGNORECASE)
+
+
+def timedelta_of(text: str) -> timedelta | None:
+    """A time in minutes, hours or days; None of anything else.
+
+    Example:
+        >>> timedelta_of("90m"), timedelta_of("soon")
+        (datetime.timedelta(seconds=5400), None)
+    """
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        return None
+    unit = {"m": "minutes", "h": "hours", "d": "days"}[match[2].lower()]
+    return timedelta(**{unit: int(match[1])})
+
+
 SHOWN: Final = 10
 """Suspects, and assets below, that text lists; JSON has them all."""
 
@@ -32,8 +106,13 @@ _STATES: Final = {"failing": "fails", "passing": "passes again", "unknown": "is 
 
 
 def moment(at: datetime | None) -> str:
-    """A time in UTC; empty for none."""
-    return as_utc(at).strftime("%Y-%m-%d %H:%M:%S UTC") if at else ""
+    """A time in UTC, to the second; nothing for None.
+
+    Example:
+        >>> moment(datetime(2026, 1, 2, 3, 4, 5, 678))
+        '2026-01-02 03:04:05 UTC'
+    """
+    return as_utc(at).strftime("%Y-%m-%d %H:%M:%S UTC") if at is not None else ""
 
 
 def headline(incident: Incident) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from dbt_ripple.flow.literals import without_values
+from dbt_ripple.flow.reading.reader import without_values
 from dbt_ripple.rendering.escaping import shown
 from dbt_ripple.rendering.incident import (
     change_line,
@@ -26,8 +26,7 @@ from dbt_ripple.rendering.incident import (
     suspect_line,
     whose,
 )
-from dbt_ripple.rendering.json_values import plain
-from dbt_ripple.rendering.output import SCHEMA_VERSION, count
+from dbt_ripple.rendering.output import SCHEMA_VERSION, count, plain
 
 if TYPE_CHECKING:
     from dbt_ripple.governance.incident_document import Incident

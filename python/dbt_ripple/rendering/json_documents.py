@@ -19,12 +19,10 @@ from dbt_ripple.governance.gate import Decision, Finding
 from dbt_ripple.governance.impact import Deprecation
 from dbt_ripple.governance.incident_document import Incident
 from dbt_ripple.reasons import Code, Reason
-from dbt_ripple.rendering.json_values import of_reasons
-from dbt_ripple.rendering.output import SCHEMA_VERSION
+from dbt_ripple.rendering.output import SCHEMA_VERSION, of_reasons
 from dbt_ripple.rendering.page_documents import ReportDocument, Verification, WrittenEvidence
-from dbt_ripple.selection import Selection
 from dbt_ripple.selection.explain import Explanation
-from dbt_ripple.selection.result import CutOff, CutSelection
+from dbt_ripple.selection.result import CutOff, CutSelection, Selection
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Node, Project, asset_type
 from dbt_ripple.rendering.escaping import mermaid as quoted
 from dbt_ripple.rendering.findings import SHOWN
 
@@ -43,6 +43,4 @@ def mermaid(affected: Iterable[Affected], head: Project, base: Project) -> Itera
 
 
 def _kind(node: Node) -> str:
-    from dbt_ripple.artifacts import asset_type
-
     return asset_type(node)

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.governance.affected_assets import Affected
     from dbt_ripple.governance.gate import Finding, GateAnswer
-    from dbt_ripple.selection import BlockedTest, ProvenTest, Selection
-    from dbt_ripple.selection.result import SelectionRun
+    from dbt_ripple.selection.result import BlockedTest, ProvenTest, Selection, SelectionRun
 
 MARKER: Final = "<!-- dbt-ripple gate -->"
 """First line of the comment: who posts the next one looks for it, and replaces the comment."""

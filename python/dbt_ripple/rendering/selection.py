@@ -14,8 +14,8 @@ from dbt_ripple.selection.result import CutSelection, Selection
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
-    from dbt_ripple.selection import BlockedTest, ProvenTest
     from dbt_ripple.selection.cutoff import Cutoff
+    from dbt_ripple.selection.result import BlockedTest, ProvenTest
 
 
 def show(

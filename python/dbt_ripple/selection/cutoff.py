@@ -47,8 +47,15 @@ from dbt_ripple.graph.order_seen import inexact_columns
 from dbt_ripple.graph.unnamed_reads import CATALOG
 from dbt_ripple.jinja.text import normalised
 from dbt_ripple.reasons import Code
-from dbt_ripple.selection.cutoff_answers import Answer, Question, Types
-from dbt_ripple.selection.cutoff_reads import KEEPS_ROWS, TABLES, CutoffReads, kind_of
+from dbt_ripple.selection.cutoff_reads import (
+    KEEPS_ROWS,
+    TABLES,
+    Answer,
+    CutoffReads,
+    Question,
+    Types,
+    kind_of,
+)
 from dbt_ripple.selection.result import CutOff, RunTest, Selection, StoppedModel, StoppedTest
 
 CAN_DIFFER: Final = "can differ"

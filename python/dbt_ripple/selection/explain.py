@@ -8,9 +8,9 @@ from dbt_ripple.artifacts import Node, Project, did_you_mean, find_node
 from dbt_ripple.artifacts.node_names import UnknownNodeError
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.causes import Cause, causes_of
+from dbt_ripple.changes.column_types import FixtureTypes
 from dbt_ripple.changes.comparison import NodeChange, Vertex
 from dbt_ripple.changes.diff import Texts
-from dbt_ripple.changes.fixture_types import FixtureTypes
 from dbt_ripple.changes.verdict import verdict_of
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS

@@ -35,7 +35,7 @@ from dbt_ripple.flow.row_constraints import FactUse, KnownConstraints
 from dbt_ripple.flow.varying_columns import EVERYTHING
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import hooks_of
-from dbt_ripple.graph.delete_hooks import deletes_as_filters
+from dbt_ripple.graph.hooks import deletes_as_filters
 from dbt_ripple.graph.introspection import IntrospectedParts
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.compared_side import ComparedSide

@@ -14,8 +14,8 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.causes import causes_of
+from dbt_ripple.changes.column_types import FixtureTypes
 from dbt_ripple.changes.comparison import Vertex
-from dbt_ripple.changes.fixture_types import FixtureTypes
 from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.changes.state_modified import modified, modified_tests
 from dbt_ripple.changes.verdict import verdict_of
@@ -27,9 +27,9 @@ from dbt_ripple.graph.lineage_tests import lineage_tests
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.graph.traversal import breadth_first_tree, reach_all
 from dbt_ripple.reasons import Code, Reason
-from dbt_ripple.selection.blocked_tests import blocked_tests
 from dbt_ripple.selection.impact_paths import ImpactPaths
 from dbt_ripple.selection.models_to_build import (
+    blocked_tests,
     only_tests_compile,
     tests_to_try,
     to_build,

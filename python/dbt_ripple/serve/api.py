@@ -21,10 +21,8 @@ from starlette.routing import Route
 from dbt_ripple.collector.guard import Guard, Handler, Refusal
 from dbt_ripple.collector.intake import Limits, RefusedError, parsed
 from dbt_ripple.errors import RippleError
-from dbt_ripple.governance.hypothetical_changes import Change
-from dbt_ripple.governance.proposed_changes import proposed_in
-from dbt_ripple.serve.bodies import DEPTH, MOST_STEPS, Asset, Lineage, RegisteredAsset
-from dbt_ripple.serve.openapi import document
+from dbt_ripple.governance.hypothetical_changes import Change, proposed_in
+from dbt_ripple.serve.openapi import DEPTH, MOST_STEPS, Asset, Lineage, RegisteredAsset, document
 from dbt_ripple.serve.slack import PATH, USAGE, SlackSignature, command_of
 
 PATHS: Final = (

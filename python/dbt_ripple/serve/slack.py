@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
 from dbt_ripple.collector.guard import Refusal
-from dbt_ripple.rendering.durations import timedelta_of
+from dbt_ripple.rendering.incident import timedelta_of
 
 PATH: Final = "/slack/lineage"
 _SECONDS: Final = 300

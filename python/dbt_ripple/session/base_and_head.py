@@ -15,12 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.dbt_runner.invoke import DbtOptions
+from dbt_ripple.artifacts.paths import artifacts_folder
+from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, temporary_folder
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, detail, warn
-from dbt_ripple.session.assets import DEFAULT, AssetOptions
-from dbt_ripple.session.assets_of_both_sides import with_declared
+from dbt_ripple.session.assets import DEFAULT, AssetOptions, with_declared
 from dbt_ripple.session.open_artifacts import learn_secrets_of, open_target, written_by_hooks
 
 if TYPE_CHECKING:
@@ -71,8 +70,6 @@ def open_sides(
         RippleError: as `load_sides`, `dbt_runner.base_ref.both_sides` and `read_assets`.
     """
     if base_ref is None:
-        from dbt_ripple.dbt_runner.invoke import temporary_folder
-
         compile_others = partial(
             _compile_rest, project_dir, options, state, cache, or_count=or_count
         )
@@ -151,7 +148,6 @@ def _compile_rest(
         RippleError: dbt cannot, and that is no answer (not `or_count`); says which command does.
     """
     from dbt_ripple.dbt_runner.compile_nodes import Unanswered
-    from dbt_ripple.dbt_runner.invoke import Dbt, temporary_folder
     from dbt_ripple.dbt_runner.kept_artifacts import ParsedBefore
     from dbt_ripple.dbt_runner.run_selection import compile_against
 
@@ -203,7 +199,6 @@ def parsed_anew(
     Raises:
         RippleError: dbt cannot.
     """
-    from dbt_ripple.dbt_runner.invoke import Dbt
     from dbt_ripple.dbt_runner.kept_artifacts import ParsedBefore
 
     project_dir = project_dir.resolve()

@@ -11,8 +11,8 @@ from dbt_ripple.session.answers import Answer, Place
 
 if TYPE_CHECKING:
     from dbt_ripple.governance.diagnose import Diagnosis
-    from dbt_ripple.selection import Selection
     from dbt_ripple.selection.explain import Explanation
+    from dbt_ripple.selection.result import Selection
     from dbt_ripple.session.sides import Sides
 
 

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, detail, warn
-from dbt_ripple.session.open_artifacts import open_target
-from dbt_ripple.session.setting import setting
+from dbt_ripple.session.open_artifacts import open_target, setting
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project

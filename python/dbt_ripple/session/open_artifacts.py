@@ -1,17 +1,22 @@
-"""Opens the artifacts of a project, and of others beside it."""
+"""Opens the artifacts of a project, and of others beside it.
+
+`Setting` has what holds for all that is opened while a question is answered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.artifacts.paths import artifacts_folder
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import warn
 from dbt_ripple.secrets import learn_from
-from dbt_ripple.session.setting import setting
 from dbt_ripple.tuning import keep_all, relax_collector
 
 if TYPE_CHECKING:
@@ -20,6 +25,39 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.joined_projects import JoinedProjects
     from dbt_ripple.graph.query_cache import LowerMany
     from dbt_ripple.graph.target_folder import TargetFolder
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What holds for all that is opened meanwhile, in this thread.
+
+    Attributes:
+        project_dir: the project whose ripple.yml says what hooks write that cannot be followed.
+        partial: whether models whose SQL is not known are answered without, in place of refused.
+        keeps: holds to the end of the process what is opened; None in a process that is somebody else's.
+    """
+
+    project_dir: Path | None = None
+    partial: bool = False
+    keeps: list[Any] | None = None
+
+
+_SETTING: Final = ContextVar("setting", default=Setting())  # noqa: B039  (it is frozen)
+
+
+def setting() -> Setting:
+    """What holds now."""
+    return _SETTING.get()
+
+
+@contextmanager
+def set_to(setting: Setting) -> Iterator[None]:
+    """Let something hold for a while."""
+    before = _SETTING.set(setting)
+    try:
+        yield
+    finally:
+        _SETTING.reset(before)
 
 
 def open_target(

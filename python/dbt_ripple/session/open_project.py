@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.artifacts.paths import artifacts_folder
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
@@ -22,8 +22,7 @@ from dbt_ripple.session.assets import (
     open_dbt_or_assets,
 )
 from dbt_ripple.session.complete_artifacts import complete
-from dbt_ripple.session.open_artifacts import open_joined
-from dbt_ripple.session.setting import Setting, set_to
+from dbt_ripple.session.open_artifacts import Setting, learn_secrets_of, open_joined, set_to
 from dbt_ripple.session.typed_names import as_typed
 from dbt_ripple.tuning import collector_relaxed
 
@@ -293,7 +292,6 @@ class OpenProject:
         from dbt_ripple.dbt_runner.base_ref import both_sides
         from dbt_ripple.graph.target_folder import TargetFolder
         from dbt_ripple.rendering.output import warn
-        from dbt_ripple.session.open_artifacts import learn_secrets_of
 
         with both_sides(self.project_dir, self.ref, self._dbt, cache=self._cache) as sides:
             learn_secrets_of(sides.base)

@@ -15,17 +15,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.artifacts.paths import artifacts_folder
 from dbt_ripple.errors import RippleError
-from dbt_ripple.session.answers import Reached, Trace
+from dbt_ripple.session.answers import Reached, Trace, openlineage_events
 from dbt_ripple.session.assets import open_dbt_or_assets
 from dbt_ripple.session.base_and_head import open_sides, parsed_anew
 from dbt_ripple.session.chosen_tests import Diagnosed, Explained, Selected
-from dbt_ripple.session.diagnosis_with_changes import diagnose_with_changes
+from dbt_ripple.session.diagnosis_with_changes import body_of, diagnose_with_changes, incident_of
 from dbt_ripple.session.judged import Checked, Gate, Impact
 from dbt_ripple.session.open_project import OpenProject, not_analysed
 from dbt_ripple.session.sides import Sides, tier_asked
-from dbt_ripple.session.typed_names import as_typed, chosen
+from dbt_ripple.session.typed_names import Hit, as_typed, chosen, search
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project as Artifacts
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.traversal import Direction
     from dbt_ripple.pages.project_document import DescribedNode, ProjectDocument
     from dbt_ripple.session.registering import ToRegister
-    from dbt_ripple.session.search import Hit
 
 
 class Project(OpenProject):
@@ -277,7 +276,7 @@ class Project(OpenProject):
         self, sides: Sides, select: Sequence[str], exclude: Sequence[str]
     ) -> set[str]:
         """The unique_ids that ``dbt ls`` selects of what is compared."""
-        from dbt_ripple.dbt_runner.dbt_ls import chosen_by_dbt
+        from dbt_ripple.dbt_runner.invoke import chosen_by_dbt
 
         before = Path(sides.base.project.target_path)
         specs = tuple(select), tuple(exclude)
@@ -358,7 +357,6 @@ class Project(OpenProject):
             RippleError: as `diagnose`.
         """
         from dbt_ripple.secrets import scrub_value
-        from dbt_ripple.session.incidents import body_of, incident_of
 
         with self._asking():
             asked = diagnose_with_changes(self, name, [Path(folder) for folder in since])
@@ -371,8 +369,6 @@ class Project(OpenProject):
         Raises:
             RippleError: openlineage-python is not installed, or dbt's profile cannot be read.
         """
-        from dbt_ripple.session.exports import openlineage_events
-
         with self._asking():
             state = self._state(tests=False)
             analysis = state.analysis(tests=False, expressions=True)
@@ -388,8 +384,6 @@ class Project(OpenProject):
             text: words, or parts of names.
             tests: whether tests are looked at, too.
         """
-        from dbt_ripple.session.search import search
-
         with self._asking():
             everything = self._state().everything
             columns = {

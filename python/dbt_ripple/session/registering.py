@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt_ripple.artifacts.assets_path import FILE, assets_files
+from dbt_ripple.artifacts.paths import FILE, assets_files
 from dbt_ripple.errors import RippleError
-from dbt_ripple.governance.asset_edits import Edited, Registration
+from dbt_ripple.governance.asset_edits import Edited, Registration, registered
 from dbt_ripple.rendering.output import warn
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ def register(
         RippleError: an id, a type or a name is not valid, with the nearest that is; the file is left alone.
     """
     from dbt_ripple.artifacts.assets_file import read_assets
-    from dbt_ripple.governance.asset_edits import registered
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 
     project, analysis = target.project, target.analysis(tests=False)
@@ -161,7 +160,6 @@ def capture(
         RippleError: the SQL or the dialect is not valid, or it writes to nothing and has no id.
     """
     from dbt_ripple.artifacts.assets_file import parse_assets
-    from dbt_ripple.governance.asset_edits import registered
     from dbt_ripple.graph.assets.asset_lineage import AssetLineage
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 

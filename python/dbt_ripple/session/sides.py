@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt_ripple.session.assets_of_both_sides import with_assets_of_both_sides
+from dbt_ripple.session.assets import with_assets_of_both_sides
 from dbt_ripple.session.open_artifacts import open_joined
 from dbt_ripple.session.typed_names import as_typed
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target_folder import TargetFolder
     from dbt_ripple.reasons import Reason
-    from dbt_ripple.selection import Selection
     from dbt_ripple.selection.explain import Explanation
+    from dbt_ripple.selection.result import Selection
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Sides:
             assume_passed: whether all tests of base count as passed.
         """
         from dbt_ripple.changes.asset_changes import read_by_change
-        from dbt_ripple.selection import select_from
+        from dbt_ripple.selection.select import select_from
 
         asked = (critical, None if only is None else frozenset(only), facts, assume_passed)
         if asked in self._selections:
@@ -135,8 +135,8 @@ class Sides:
     @cached_property
     def judged(self) -> Sides:
         """What the gate judges: the same, with what masks as base says it; both know the packages of their repository."""
-        from dbt_ripple.governance.local_packages import local_packages
         from dbt_ripple.governance.policy import base_masks
+        from dbt_ripple.governance.ripple_yml import local_packages
         from dbt_ripple.graph.target_folder import TargetFolder
 
         own = local_packages(self.project_dir)

@@ -75,7 +75,7 @@ def lower_on_executors(
     expressions: bool,
     masking: Collection[str] = (),
 ) -> list[bytes]:
-    """Lower queries as `flow.serialization.lower_packed` does, in a Spark job.
+    """Lower queries as `flow.ir.lower_packed` does, in a Spark job.
 
     Raises:
         Exception: as Spark does where the job fails; among other reasons because an executor lacks
@@ -88,7 +88,7 @@ def lower_on_executors(
     def lowered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow
 
-        from dbt_ripple.flow.serialization import lower_packed
+        from dbt_ripple.flow.ir import lower_packed
         from dbt_ripple.graph.cache import engine
         from dbt_ripple.spark.executors import NotTheSameError
 

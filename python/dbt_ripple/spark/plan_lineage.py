@@ -39,9 +39,9 @@ from dbt_ripple.flow.ir import (
     TRANSFORMATION,
 )
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.spark.plan_expressions import ExpressionScope
-from dbt_ripple.spark.plan_tree import (
+from dbt_ripple.spark.plan_expressions import (
     Deps,
+    ExpressionScope,
     Plan,
     PlanGapError,
     PlanNode,

@@ -1,4 +1,4 @@
-// The packed document (dbt_ripple/pages/explorer_data.py), unpacked: nodes, columns, links.
+// The packed document (dbt_ripple/pages/explorer.py), unpacked: nodes, columns, links.
 //
 // A vertex is a column, or the set of rows of a node: columns are numbered from 0 through all nodes,
 // and the rows of node n are vertex columnCount + n.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbt_ripple.artifacts.assets_file import parse_assets, read_assets
-from dbt_ripple.artifacts.assets_path import assets_files
+from dbt_ripple.artifacts.paths import assets_files
 from dbt_ripple.errors import RippleError
 
 GOOD = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dbt_ripple.artifacts import catalog_may_contain
 from dbt_ripple.artifacts.catalog import CatalogColumns
-from dbt_ripple.graph.linking.struct_fields import STRUCTS_IN_JSON
+from dbt_ripple.graph.relations import STRUCTS_IN_JSON
 
 
 def late(types: dict[str, str], *, ascii_only: bool = True) -> CatalogColumns:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from engines import EngineError
 
 from dbt_ripple.changes import Comparison
-from dbt_ripple.selection import Selection
 from dbt_ripple.selection.cutoff import Cutoff
-from dbt_ripple.selection.cutoff_answers import (
+from dbt_ripple.selection.cutoff_reads import (
     Answer,
     Question,
     Types,
@@ -23,6 +22,7 @@ from dbt_ripple.selection.cutoff_answers import (
     unequal_rows,
 )
 from dbt_ripple.selection.relation_hashes import HashedColumn, NotHashed, hash_sql
+from dbt_ripple.selection.result import Selection
 
 if TYPE_CHECKING:
     from world import Outcome, World

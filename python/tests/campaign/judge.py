@@ -16,7 +16,8 @@ from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import Analysis
-from dbt_ripple.selection import Selection, select_from
+from dbt_ripple.selection.result import Selection
+from dbt_ripple.selection.select import select_from
 
 
 @dataclass

@@ -25,7 +25,7 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import Metadata
 from dbt_ripple.jinja.text import branches
 from dbt_ripple.reasons import Code
-from dbt_ripple.selection import ProvenTest, SelectedTest, Selection
+from dbt_ripple.selection.result import ProvenTest, SelectedTest, Selection
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Metadata, Node, Project
 from dbt_ripple.artifacts.project import DependsOn
-from dbt_ripple.changes.asked_again import asked_again
 from dbt_ripple.changes.compile_inputs import asking_the_warehouse, environment_read
+from dbt_ripple.changes.compiled_sql_reuse import asked_again
 
 COLUMNS = "select {{ adapter.get_columns_in_relation(ref('raw')) | length }} from s.raw"
 VALUES = "select {{ run_query('select 1') }} from s.raw"

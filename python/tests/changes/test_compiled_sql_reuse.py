@@ -18,7 +18,7 @@ from dbt_ripple.changes.compiled_sql_reuse import (
     reuse_compiled_sql_of_artifacts,
 )
 from dbt_ripple.reasons import Code
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 ALL = CompileConditions(variables=True, environment=True, target=True, command=True)
 

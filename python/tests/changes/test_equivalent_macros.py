@@ -10,10 +10,9 @@ import pytest
 from hand_made import check, macro, node, project
 
 from dbt_ripple.artifacts import Macro, Project
-from dbt_ripple.changes.equivalent_macros import with_same_macros
-from dbt_ripple.graph.macro_evaluation import Evaluator
+from dbt_ripple.changes.equivalent_macros import Evaluator, with_same_macros
 from dbt_ripple.jinja.unknown import CannotTellError
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 METRICS = {
     "metric.p.b": {"name": "b", "type_params": {"measure": {"name": "n"}}, "created_at": 1.5},

@@ -9,7 +9,8 @@ from hand_made import generic, node, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project, RunResult
-from dbt_ripple.selection import Selection, select
+from dbt_ripple.selection.result import Selection
+from dbt_ripple.selection.select import select
 
 RELATION = "`raw`.`orders`"
 WHERE = {"identifier": "orders", "schema": "raw", "relation_name": RELATION}

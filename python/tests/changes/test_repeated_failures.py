@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.artifacts.project import RunResult
-from dbt_ripple.changes.repeated_failures import fail_again
-from dbt_ripple.selection import select
+from dbt_ripple.changes.certain_failures import fail_again
+from dbt_ripple.selection.select import select
 
 MODEL = "model.p.days"
 MATERIALIZATION = """{% materialization table, adapter='duckdb' %}

@@ -17,8 +17,7 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analysis_coverage import AnalysisCoverage, analysis_coverage
 from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis
 from dbt_ripple.reasons import Code
-from dbt_ripple.rendering.analysis_coverage import render
-from dbt_ripple.rendering.edge_files import COLUMNS, writer
+from dbt_ripple.rendering.analysis_coverage import COLUMNS, render, writer
 from dbt_ripple.rendering.escaping import line as printed
 
 EDGES = [

@@ -16,8 +16,7 @@ from two_sides import FROM_RAW, STG, Sides
 
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.graph.target_folder import TargetFolder
-from dbt_ripple.session.assets import DEFAULT
-from dbt_ripple.session.assets_of_both_sides import with_declared
+from dbt_ripple.session.assets import DEFAULT, with_declared
 
 FILE = "ripple_assets.yml"
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from dbt_ripple.cli import COMMANDS, GROUPS, cli
-from dbt_ripple.cli.help import SHARED
+from dbt_ripple.cli.options import SHARED
 
 
 def printed(*arguments: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbt_ripple.reasons import Code, Reason, names_missing, several
-from dbt_ripple.rendering.json_values import plain
+from dbt_ripple.rendering.output import plain
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python" / "dbt_ripple"

@@ -13,10 +13,8 @@ from cli_shell import FIXTURE, Shell
 from test_schemas import valid
 from two_sides import FROM_RAW, STG
 
-from dbt_ripple.pages.incident_figures import IncidentRow, downtime_hours
-from dbt_ripple.pages.report import domains_of, markdown, mondays, series_of, text
-from dbt_ripple.pages.report_from_tables import from_tables
-from dbt_ripple.pages.trend_svg import trend
+from dbt_ripple.pages.report import domains_of, markdown, mondays, series_of, text, trend
+from dbt_ripple.pages.report_from_tables import IncidentRow, downtime_hours, from_tables
 from dbt_ripple.rendering.page_documents import ReportDocument
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from cli_shell import Shell
 
-from dbt_ripple.cli import send_incident
-from dbt_ripple.cli.send_incident import destination
+from dbt_ripple.cli import incident
+from dbt_ripple.cli.incident import destination
 from dbt_ripple.errors import RippleError
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -124,13 +124,13 @@ def test_what_is_refused_is_told_in_one_line(
     service.headers = {"Retry-After": "0", "Location": "http://127.0.0.1:9/elsewhere"}
     code, printed = sent("slack")
     assert code == 2 and said in printed and printed.count("\n") == 1
-    assert len(service.got) == (send_incident.TRIES if status == 500 else 1)
+    assert len(service.got) == (incident.TRIES if status == 500 else 1)
 
 
 def test_what_cannot_be_reached_is_told(
     sent: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(send_incident, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(incident, "LONGEST_WAIT", 0.01)
     monkeypatch.setenv("DBT_RIPPLE_SLACK_URL", f"http://127.0.0.1:1{PATH}")
     code, printed = sent("slack")
     assert code == 2 and "cannot be reached" in printed and "DBT_RIPPLE_SLACK_URL" in printed
@@ -141,7 +141,7 @@ def test_a_service_that_does_not_answer_is_not_waited_for(
     sent: Callable[..., tuple[int, str]], service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.statuses, service.headers = [429, 200], {"Retry-After": "3600"}
-    monkeypatch.setattr(send_incident, "LONGEST_WAIT", 0.1)
+    monkeypatch.setattr(incident, "LONGEST_WAIT", 0.1)
     code, _ = sent("slack")
     assert (code, len(service.got)) == (0, 2)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from served_collector import BATCH, EVENTS, Answer, Served, event, stored
 
-import dbt_ripple.collector.rate_limit as rate_limit
+from dbt_ripple.collector import guard
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ def test_the_rate(tmp_path: Path) -> None:
 
 def test_a_bucket_fills_again() -> None:
     now = [0.0]
-    limit = rate_limit.RateLimit(2, 10, lambda: now[0])
+    limit = guard.RateLimit(2, 10, lambda: now[0])
     limit.count("a", 20)
     assert limit.wait("a") == 0.5
     assert limit.wait("b") == 0

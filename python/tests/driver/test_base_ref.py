@@ -15,7 +15,7 @@ from tiny_project import commit, dbt, fingerprint, git, write
 from dbt_ripple.dbt_runner.base_ref import CompiledSides, both_sides, worktree
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 from dbt_ripple.tuning import interrupted_by_term
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,7 @@ from dbt_ripple.dbt_runner.base_ref import CompiledSides, both_sides
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.cache import FILE, Cache
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 pytestmark = pytest.mark.slow
 STG = "select id as order_id, customer, amount * 2 as amount, status from {{ ref('raw_orders') }}"

@@ -11,7 +11,8 @@ import tiny_project
 from tiny_project import dbt, write
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.selection import Selection, select
+from dbt_ripple.selection.result import Selection
+from dbt_ripple.selection.select import select
 
 pytestmark = pytest.mark.slow
 

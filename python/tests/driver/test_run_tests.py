@@ -15,7 +15,7 @@ from dbt_ripple.artifacts import read_project
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.dbt_runner.run_selection import run_selection, to_run
 from dbt_ripple.dbt_runner.selectors_yml import NAME, write_selector
-from dbt_ripple.selection import BlockedTest, ProvenTest, SelectedTest, Selection
+from dbt_ripple.selection.result import BlockedTest, ProvenTest, SelectedTest, Selection
 
 pytestmark = pytest.mark.slow
 DOUBLED = (

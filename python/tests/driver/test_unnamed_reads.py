@@ -9,7 +9,7 @@ import pytest
 import tiny_project
 
 from dbt_ripple.artifacts import Project, read_project
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ import tiny_project
 from unpromised_edits import ALIKE, CHANGES, LATER, SOURCES, Edit
 
 from dbt_ripple.artifacts.read_artifacts import read_project
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 pytestmark = pytest.mark.slow
 

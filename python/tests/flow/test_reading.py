@@ -13,9 +13,8 @@ from sqlglot.errors import SqlglotError
 
 import dbt_ripple
 from dbt_ripple.flow.definitions import computed
-from dbt_ripple.flow.delete_statements import deleted_rows
 from dbt_ripple.flow.determinism import nondeterminism
-from dbt_ripple.flow.literals import without_values
+from dbt_ripple.flow.hook_statements import deleted_rows
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.query_text import (
     is_plainly_written,
@@ -33,6 +32,7 @@ from dbt_ripple.flow.reading.reader import (
     statement_texts,
     tokenize,
     tokens_as_they_stand,
+    without_values,
 )
 from dbt_ripple.flow.reading.token_repairs import REPAIRS
 from dbt_ripple.flow.statements import statements

@@ -9,10 +9,10 @@ from flow.lineage_fixtures import Fixture, read_fixtures
 from flow.test_fixtures import table
 
 from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.ir import lower_packed, pack, unpack
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import Relation
-from dbt_ripple.flow.serialization import lower_packed, pack, unpack
 
 
 def told(linked: Linked) -> dict[str, Any]:

@@ -50,7 +50,8 @@ from dbt_ripple.graph.analyse_project import analyse  # noqa: E402
 from dbt_ripple.graph.cache import Cache  # noqa: E402
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis  # noqa: E402
 from dbt_ripple.graph.lineage_tables import ROWS  # noqa: E402
-from dbt_ripple.selection import Selection, select_from  # noqa: E402
+from dbt_ripple.selection.result import Selection  # noqa: E402
+from dbt_ripple.selection.select import select_from  # noqa: E402
 
 RECORD: Final = Path(__file__).with_name("golden.txt")
 SEED: Final = 15

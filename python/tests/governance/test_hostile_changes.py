@@ -14,9 +14,8 @@ from twin_project import Command
 from dbt_ripple.artifacts import Column, Macro, Node, Project
 from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import GateReport, gate, gate_from
-from dbt_ripple.governance.local_packages import local_packages
 from dbt_ripple.governance.policy import Policy, base_masks, policy_of
-from dbt_ripple.governance.ripple_yml import Config
+from dbt_ripple.governance.ripple_yml import Config, local_packages
 
 RAW = "source.p.raw.people"
 STG = "model.p.stg"

@@ -24,7 +24,7 @@ from dbt_ripple.governance.diagnose import diagnosis
 from dbt_ripple.governance.incident import incident
 from dbt_ripple.governance.incident_document import Incident, LastSuccess
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.graph.git_history import last_commit
+from dbt_ripple.graph.git import last_commit
 from dbt_ripple.pages.incident import incident_page
 from dbt_ripple.rendering.incident import incident_text
 from dbt_ripple.rendering.incident_bodies import (

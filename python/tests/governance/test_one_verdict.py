@@ -24,8 +24,8 @@ from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder
 from dbt_ripple.graph.target_folder import TargetFolder
 from dbt_ripple.rendering.gate import rendered_gate
-from dbt_ripple.selection import select_from
 from dbt_ripple.selection.explain import explain, explain_node
+from dbt_ripple.selection.select import select_from
 from dbt_ripple.session.sides import Sides
 
 RAW, STG, MART, TOP = "source.p.raw", "model.p.stg", "model.p.mart", "model.p.top"
@@ -118,7 +118,7 @@ def test_a_selection_is_made_once_however_many_tests_are_explained(
         selected.append(more)
         return select_from(*arguments, **more)
 
-    monkeypatch.setattr("dbt_ripple.selection.select_from", count)
+    monkeypatch.setattr("dbt_ripple.selection.select.select_from", count)
     sides = Sides(
         tmp_path, *(TargetFolder.of(side) for side in (shop(), shop(RENAMED))), None, None
     )

@@ -16,9 +16,8 @@ from dbt_ripple.artifacts.project import Column
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.contracts import contract_breaches
 from dbt_ripple.governance.gate import gate
-from dbt_ripple.governance.hypothetical_changes import Change
+from dbt_ripple.governance.hypothetical_changes import Change, read_proposed
 from dbt_ripple.governance.impact import ImpactReport, impact
-from dbt_ripple.governance.proposed_changes import read_proposed
 from dbt_ripple.reasons import Code
 
 RAW = node("source.p.raw", columns={"id": "bigint", "code": "string"})

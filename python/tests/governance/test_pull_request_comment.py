@@ -11,8 +11,8 @@ from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import GateAnswer, gate_from
 from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.rendering.pull_request_comment import LONGEST, comment
-from dbt_ripple.selection import select_from
 from dbt_ripple.selection.result import SelectionRun
+from dbt_ripple.selection.select import select_from
 
 pytestmark = pytest.mark.slow
 

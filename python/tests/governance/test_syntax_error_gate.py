@@ -12,7 +12,7 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.governance.gate import GateReport, gate
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 RAW = node("source.p.raw.t", columns={"id": "int", "a": "int", "b": "int"})
 BASE = "select id, a + 1 as a, b\nfrom s.t"

@@ -17,7 +17,7 @@ from dbt_ripple.flow.engine_checks import EXECUTED, UNUSED_CTES, NameProblem, re
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

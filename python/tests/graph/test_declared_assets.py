@@ -22,7 +22,7 @@ from dbt_ripple.graph.joined_projects import JoinedProjects, Member
 from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.pii import pii_columns
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 STG = "model.p.stg"
 FCT = "model.p.fct"

@@ -10,16 +10,17 @@ import pytest
 
 from dbt_ripple.dbt_runner.base_ref import worktree
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.git import git_text, run_git
-from dbt_ripple.graph.git_history import (
+from dbt_ripple.graph.git import (
     content_at,
+    git_text,
     has_one_version,
     is_tracked,
     last_commit,
     revisions,
+    run_git,
 )
 from dbt_ripple.graph.lineage_rows import git_commit
-from dbt_ripple.openlineage.source_location import Repository
+from dbt_ripple.openlineage.project_facts import Repository
 
 PACKAGE = Path(__file__).parents[2] / "dbt_ripple"
 
@@ -196,7 +197,7 @@ def test_nothing_else_calls_git() -> None:
         for path in PACKAGE.rglob("*.py")
         if '"git"' in path.read_text(encoding="utf-8")
     }
-    assert callers == {"graph/git.py", "openlineage/source_location.py"}  # a word of the latter
+    assert callers == {"graph/git.py", "openlineage/project_facts.py"}  # a word of the latter
 
 
 def test_files_of_git_lfs_are_fetched(repository: Path, program: str, proof: Path) -> None:

@@ -27,7 +27,7 @@ from dbt_ripple.governance.hypothetical_changes import Change
 from dbt_ripple.governance.impact import impact
 from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.selection import select_from
+from dbt_ripple.selection.select import select_from
 
 RAW, STG, MART = "source.p.s.raw", "model.p.stg", "model.p.mart"
 

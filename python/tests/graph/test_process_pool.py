@@ -10,7 +10,7 @@ import pytest
 from graph.test_warm import told
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.flow.serialization import lower_packed
+from dbt_ripple.flow.ir import lower_packed
 from dbt_ripple.graph import process_pool
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache

@@ -16,7 +16,7 @@ import pytest
 from graph.test_warm import FIXTURES, told
 
 from dbt_ripple.artifacts import Project, read_project
-from dbt_ripple.artifacts.columns_on_demand import ColumnsOnDemand
+from dbt_ripple.artifacts.decode_json import ColumnsOnDemand
 from dbt_ripple.artifacts.project import Column
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analyse_project import analyse

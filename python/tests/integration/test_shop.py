@@ -25,7 +25,7 @@ from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ from dbt_ripple import Dataset, track
 from dbt_ripple.flow.ir import AGGREGATION, FILTER, IDENTITY, TRANSFORMATION
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.openlineage.dataframe_lineage import jdbc_relation, read_dataframe
-from dbt_ripple.spark.plan_tree import PlanGapError
+from dbt_ripple.spark.plan_expressions import PlanGapError
 
 pytestmark = pytest.mark.spark
 LTV = "s3://lake/gold/ltv"

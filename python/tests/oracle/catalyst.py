@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from dbt_ripple.spark.plan_expressions import Deps, PlanGapError
 from dbt_ripple.spark.plan_lineage import Reading, read_plan
-from dbt_ripple.spark.plan_tree import Deps, PlanGapError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.linking.seeds import SeedFiles
 from dbt_ripple.graph.test_outcomes import with_test_outcomes
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 from dbt_ripple.spark.load import arrow_table
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from dbt_ripple.pages.describe_project import describe_project
 from dbt_ripple.pages.explorer import explorer_page
 from dbt_ripple.pages.explorer_compare import Compared, compared
 from dbt_ripple.pages.project_document import ProjectDocument
-from dbt_ripple.selection import select_from
+from dbt_ripple.selection.select import select_from
 
 RAW, CUSTOMERS = "source.p.raw_orders", "source.p.raw_customers"
 STG, FCT, MART = "model.p.stg_orders", "model.p.fct_orders", "model.p.revenue"

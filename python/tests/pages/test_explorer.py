@@ -615,7 +615,7 @@ def test_the_browser_reads_back_what_was_packed(
     opened: Callable[..., OpenPage], page_file: Path
 ) -> None:
     """Every node, column and link of the document is in what the page unpacks."""
-    from dbt_ripple.pages.explorer_data import unpacked
+    from dbt_ripple.pages.explorer import unpacked
 
     document = world.documented(shop())
     raw = json.loads(

@@ -10,8 +10,7 @@ from hostile import hostile, unsafe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbt_ripple.pages.layered_layout import layers_of, layout
-from dbt_ripple.pages.lineage_svg import Arrow, Box, draw
+from dbt_ripple.pages.lineage_svg import Arrow, Box, draw, layers_of, layout
 
 GRAPHS = st.integers(1, 9).flatmap(
     lambda n: st.tuples(

@@ -10,7 +10,8 @@ from hand_made import check, node, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.selection import Selection, select
+from dbt_ripple.selection.result import Selection
+from dbt_ripple.selection.select import select
 
 RAW = "source.p.raw.things"
 STAGED = "select id, kind from s.things"

@@ -6,7 +6,7 @@ import pytest
 from hand_made import check, node, project
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 RAW = node("source.p.raw", columns={"id": "bigint", "amount": "int"})
 TIER1 = {"meta": {"criticality": "Tier1"}}

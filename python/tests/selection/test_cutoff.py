@@ -13,9 +13,8 @@ from small_worlds import World, uid
 
 from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.changes import compare
-from dbt_ripple.selection import ProvenTest, select_from
 from dbt_ripple.selection.cutoff import Cutoff
-from dbt_ripple.selection.cutoff_answers import (
+from dbt_ripple.selection.cutoff_reads import (
     Answer,
     Question,
     Types,
@@ -24,6 +23,8 @@ from dbt_ripple.selection.cutoff_answers import (
     unequal_rows,
 )
 from dbt_ripple.selection.relation_hashes import HashedColumn, hash_sql
+from dbt_ripple.selection.result import ProvenTest
+from dbt_ripple.selection.select import select_from
 
 # --- executed ------------------------------------------------------------------------------------
 

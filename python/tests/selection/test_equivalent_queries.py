@@ -7,8 +7,9 @@ from hand_made import LISTED, RAW, check, node, orders, picked, project
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
-from dbt_ripple.selection import Selection, select
 from dbt_ripple.selection.explain import explain, find_test
+from dbt_ripple.selection.result import Selection
+from dbt_ripple.selection.select import select
 
 STG = "select id, amount, status from s.orders where not (status = 'a' or amount < 1)"
 SAME = "select id, amount, status from s.orders where amount >= 1 and status <> 'a'"

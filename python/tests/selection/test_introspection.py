@@ -10,7 +10,7 @@ from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.introspection import NOTHING, IntrospectedParts, Introspection, WarehouseReads
 from dbt_ripple.graph.macros import Macros
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 RUN_QUERY = macro("macro.dbt.run_query", "{% call statement('x') %}{% endcall %}")
 STATEMENT = macro("macro.dbt.statement", "{% macro statement() %} {% endmacro %}")

@@ -10,9 +10,9 @@ from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project, RunResult
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.graph.delete_hooks import deletes_as_filters
+from dbt_ripple.graph.hooks import deletes_as_filters
 from dbt_ripple.graph.linking.project_context import ProjectContext
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 MODEL = "model.p.a"
 TESTS = {

@@ -12,7 +12,8 @@ from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.changes import compare
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.reasons import Reason
-from dbt_ripple.selection import ProvenTest, Selection, select
+from dbt_ripple.selection.result import ProvenTest, Selection
+from dbt_ripple.selection.select import select
 
 ORDERS, PRODUCTS = "source.p.raw.orders", "source.p.raw.products"
 TYPES = {

@@ -9,8 +9,8 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.changes.verdict import verdict_of
-from dbt_ripple.selection import select_from
 from dbt_ripple.selection.explain import explain
+from dbt_ripple.selection.select import select_from
 
 RAW = "source.p.raw"
 LISTED = {RAW: ["id", "amount", "code"]}

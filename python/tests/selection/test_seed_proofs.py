@@ -17,9 +17,9 @@ from dbt_common.clients import agate_helper
 from hand_made import check, macro, node, project
 
 from dbt_ripple.artifacts import Node, Project, RunResult
-from dbt_ripple.graph.linking.seed_constraints import proved_columns
+from dbt_ripple.graph.linking.proven_constraints import proved_columns
 from dbt_ripple.graph.linking.seeds import SeedFiles
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 NULLS = "select {0} from s.{1} where {0} is null"
 TWICE = (

@@ -21,7 +21,7 @@ from dbt_ripple.governance.hypothetical_changes import Change
 from dbt_ripple.governance.impact import impact
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.linking.seeds import SeedFiles
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 OLD = "sku,price,name\na,1.50,Tea\nb,2,Pot\n"
 SEED = "seed.p.prices"

@@ -14,8 +14,8 @@ from dbt_ripple.artifacts import Column, Node, Project
 from dbt_ripple.artifacts.project import Ref
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.rendering.json_values import plain
-from dbt_ripple.selection import select, state_modified
+from dbt_ripple.rendering.output import plain
+from dbt_ripple.selection.select import select, state_modified
 
 STG = "select id, amount, amount * 2 as twice, status from s.orders"
 TESTS = (

@@ -7,7 +7,7 @@ from hand_made import LISTED, RAW, check, macro, node, orders, picked, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Node, Project
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 E = "select id, amount, status from s.orders"
 WITH_E = "with __dbt__cte__e as ({e}) "

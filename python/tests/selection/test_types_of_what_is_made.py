@@ -7,7 +7,7 @@ import pytest
 from hand_made import RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project, RunResult
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 TYPES = {RAW: {"id": "INTEGER", "amount": "INTEGER", "status": "VARCHAR"}}
 ONE_TYPE = {

@@ -6,7 +6,7 @@ import pytest
 from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project, RunResult
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 
 def side(where: str, hook: str, writes: str = RAW) -> Project:

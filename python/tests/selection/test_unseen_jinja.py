@@ -12,7 +12,7 @@ from hand_made import LISTED, RAW, check, macro, names, node, orders, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project, RunResult
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 SQL = "select id, 1 as x from s.orders"
 LOWER = "{% if flags.WHICH == 'compile' %}1{% else %}1{% endif %}"

@@ -13,7 +13,7 @@ import pytest
 from hand_made import RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project, RunResult
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 AB = "('a', 'b')"
 CASE = "case when amount > 2 then 'a' when status is null then 'b' end"

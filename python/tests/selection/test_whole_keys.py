@@ -7,7 +7,7 @@ import pytest
 from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project, RunResult
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 
 OR = "'_dbt_utils_surrogate_key_null_'"
 ID, STATUS = (f"coalesce(cast({c} as text), {OR})" for c in ("id", "status"))

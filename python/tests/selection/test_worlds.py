@@ -10,7 +10,8 @@ from collections import Counter
 import pytest
 from small_worlds import World
 
-from dbt_ripple.selection import Selection, select
+from dbt_ripple.selection.result import Selection
+from dbt_ripple.selection.select import select
 
 SEEDS = range(24, 48)
 """Of the worlds: in these, defects that were put into the proofs for a trial are found."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.flow.serialization import lower_packed, unpack
+from dbt_ripple.flow.ir import lower_packed, unpack
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.spark import executors
 from dbt_ripple.spark.executors import lower_on_executors, on_executors
@@ -90,7 +90,7 @@ def test_executors_without_the_package_are_done_without(monkeypatch):
         "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times\n"
         "Traceback (most recent call last):\n"
         '  File "worker.py", line 1, in lowered\n'
-        "    from dbt_ripple.flow.serialization import lower_packed\n"
+        "    from dbt_ripple.flow.ir import lower_packed\n"
         "ModuleNotFoundError: No module named 'dbt_ripple'\n\n"
         "\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException\n"
     )

@@ -32,7 +32,7 @@ from dbt_ripple.dbt_runner.profile import adapter_of
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_rows import LineageSnapshot
 from dbt_ripple.graph.lineage_tables import TABLES
-from dbt_ripple.selection import select
+from dbt_ripple.selection.select import select
 from dbt_ripple.spark.load import Destination, columns, load
 from dbt_ripple.spark.package_models import _rows_of
 from dbt_ripple.spark.server import AdapterServer

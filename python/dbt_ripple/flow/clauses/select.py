@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.flow.clauses.from_clause import link_from
-from dbt_ripple.flow.clauses.group_by import group_by
+from dbt_ripple.flow.clauses.group_by import group_by, refused
 from dbt_ripple.flow.clauses.select_list import select_list
 from dbt_ripple.flow.clauses.set_operations import GENERATED
 from dbt_ripple.flow.engine_checks import NameProblem
 from dbt_ripple.flow.fingerprint import digest, where
-from dbt_ripple.flow.grouping_checks import refused
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import (
     AGGREGATION,

@@ -7,13 +7,13 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow import alias_resolution
-from dbt_ripple.flow.builtin_names import ORDERED_SET_NAMES
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.functions import ORDERED_SET_NAMES
 from dbt_ripple.flow.ir import CONDITIONAL, SORT, WINDOW, Expr
-from dbt_ripple.flow.lowering.dependency_kinds import aggregated, indirect, masked, transformed
 from dbt_ripple.flow.lowering.function_calls import FunctionCalls
 from dbt_ripple.flow.lowering.literals_and_types import LiteralsAndTypes
 from dbt_ripple.flow.lowering.parse_tree import as_call, verbatim
+from dbt_ripple.flow.lowering.scope import aggregated, indirect, masked, transformed
 from dbt_ripple.flow.lowering.walk import GENERIC, merkle
 from dbt_ripple.flow.reading.dialects import function_name
 from dbt_ripple.flow.reading.refusals import Unsupported

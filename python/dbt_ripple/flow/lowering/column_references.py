@@ -10,7 +10,6 @@ from sqlglot import TokenType, exp
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import CteRef, Expr, Ref
-from dbt_ripple.flow.lowering.dependency_kinds import transformed
 from dbt_ripple.flow.lowering.parse_tree import (
     AROUND_CALLS,
     argument_names,
@@ -19,7 +18,7 @@ from dbt_ripple.flow.lowering.parse_tree import (
     ordinal_of,
     without_parens,
 )
-from dbt_ripple.flow.lowering.scope import TWICE, RefKey, by_suffix, one_of
+from dbt_ripple.flow.lowering.scope import TWICE, RefKey, by_suffix, one_of, transformed
 from dbt_ripple.flow.lowering.walk import IDENTIFIER, ExpressionWalk, hashing_unread, merkle
 from dbt_ripple.flow.reading.refusals import Unsupported
 

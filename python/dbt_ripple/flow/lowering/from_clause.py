@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow import alias_resolution, pivot_statements
-from dbt_ripple.flow.builtin_names import FLATTEN_COLUMNS
+from dbt_ripple.flow import alias_resolution
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.functions import FLATTEN_COLUMNS
 from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import (
     JOIN,
@@ -24,7 +24,7 @@ from dbt_ripple.flow.ir import (
 from dbt_ripple.flow.lowering.after_from import AfterFrom
 from dbt_ripple.flow.lowering.clause_helpers import READ_OF_NAME, as_written, refuse_unread
 from dbt_ripple.flow.lowering.parse_tree import argument_names, as_list, verbatim
-from dbt_ripple.flow.lowering.pivot import Pivots
+from dbt_ripple.flow.lowering.pivot import Pivots, without_group
 from dbt_ripple.flow.lowering.table_functions import TableFunctions
 from dbt_ripple.flow.reading.dialects import function_name
 from dbt_ripple.flow.reading.refusals import Unsupported
@@ -135,7 +135,7 @@ class FromClauses(AfterFrom, TableFunctions, Pivots):
 
     def source(self, node: Any) -> int:
         if "pivots" in node.args and self.dialect == "duckdb":
-            node = pivot_statements.without_group(node)
+            node = without_group(node)
         node.parent = None
         args = node.args
         alias, columns = self.alias_and_columns(node)

@@ -7,21 +7,20 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.builtin_names import BUILT_IN_SCHEMAS, VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.function_marks import kind_of_mark
-from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.functions import BUILT_IN_SCHEMAS, VOLATILE_NAMES, functions
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import DIRECT, EXISTS, TRANSFORMATION, Expr, LoweredExpr, Ref
 from dbt_ripple.flow.lowering.column_references import ColumnReferences
-from dbt_ripple.flow.lowering.conditionals import Conditionals
-from dbt_ripple.flow.lowering.dependency_kinds import masked, transformed
+from dbt_ripple.flow.lowering.operators import Conditionals
 from dbt_ripple.flow.lowering.parse_tree import (
     AROUND_CALLS,
     GENERATOR_TYPES,
     IN_ANY_ORDER,
     called_on,
 )
+from dbt_ripple.flow.lowering.scope import masked, transformed
 from dbt_ripple.flow.lowering.walk import GENERIC, Rule, merkle
 from dbt_ripple.flow.reading.dialects import function_name
 from dbt_ripple.flow.reading.refusals import Unsupported

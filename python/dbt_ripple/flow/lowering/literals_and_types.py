@@ -9,8 +9,8 @@ from sqlglot import exp
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION, Expr
-from dbt_ripple.flow.lowering.dependency_kinds import transformed
 from dbt_ripple.flow.lowering.parse_tree import argument_names, verbatim
+from dbt_ripple.flow.lowering.scope import transformed
 from dbt_ripple.flow.lowering.walk import (
     ExpressionWalk,
     literal_fingerprint,

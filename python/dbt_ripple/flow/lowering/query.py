@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlglot import TokenType, exp
 
-from dbt_ripple.flow import alias_resolution, pivot_statements
+from dbt_ripple.flow import alias_resolution
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import lowered
 from dbt_ripple.flow.ir import (
@@ -37,6 +37,7 @@ from dbt_ripple.flow.lowering.from_clause import (
     taken_joins,
 )
 from dbt_ripple.flow.lowering.parse_tree import argument_names, cut_parents, verbatim
+from dbt_ripple.flow.lowering.pivot import as_select
 from dbt_ripple.flow.lowering.scope import Scope
 from dbt_ripple.flow.reading.refusals import MAX_NESTING, Unsupported
 from dbt_ripple.reasons import Code
@@ -187,7 +188,7 @@ class Lowering(FromClauses):
         elif isinstance(node, exp.Table):
             body = self.select(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node)))
         elif isinstance(node, exp.Pivot) and self.dialect == "duckdb":
-            body = self.select(pivot_statements.as_select(node))
+            body = self.select(as_select(node))
         else:
             raise Unsupported(Code.NO_QUERY_BUT_A_STATEMENT(statement=node.key.upper()))
         self.depth -= 1

@@ -1,4 +1,4 @@
-"""What one SELECT has gathered while it is lowered."""
+"""What one SELECT has gathered while it is lowered, and how a kind of dependency changes for what stands inside."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from typing import Final
 from sqlglot import exp
 
 from dbt_ripple.flow import alias_resolution
-from dbt_ripple.flow.ir import Expr, FromItem, LoweredExpr, Ref, Rel, Source, StructShape
+from dbt_ripple.flow.ir import (
+    AGGREGATION,
+    DIRECT,
+    IDENTITY,
+    MASK_SHIFT,
+    TRANSFORMATION,
+    Expr,
+    FromItem,
+    LoweredExpr,
+    Ref,
+    Rel,
+    Source,
+    StructShape,
+)
 from dbt_ripple.flow.reading.refusals import Unsupported
 
 OuterCollectors = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]], bool]
@@ -92,3 +105,31 @@ def by_suffix(full_names: dict[str, int], qualifier: str) -> int | None:
     """A source written `cat.db.t` may be qualified as `db.t`."""
     indices = [i for name, i in full_names.items() if name.endswith("." + qualifier)]
     return one_of(indices[0]) if len(indices) == 1 else None
+
+
+def transformed(kind: int) -> int:
+    """The kind of what stands inside a transformation of this kind."""
+    if kind == IDENTITY:
+        return TRANSFORMATION
+    if kind == IDENTITY << MASK_SHIFT:
+        return TRANSFORMATION << MASK_SHIFT
+    return kind
+
+
+def masked(kind: int) -> int:
+    """The kind of what stands inside a call that masks its arguments."""
+    return kind << MASK_SHIFT if kind & (IDENTITY | TRANSFORMATION | AGGREGATION) else kind
+
+
+def aggregated(kind: int) -> int:
+    """The kind of what stands inside an aggregate."""
+    if kind & (IDENTITY | TRANSFORMATION | AGGREGATION):
+        return AGGREGATION
+    if kind & DIRECT:
+        return AGGREGATION << MASK_SHIFT
+    return kind
+
+
+def indirect(kind: int, to: int) -> int:
+    """The kind of what an expression depends on without taking its value from there (a condition, a sort key)."""
+    return to if kind & DIRECT else kind

@@ -8,9 +8,9 @@ from typing import Any, Final, overload
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dbt_ripple.flow.builtin_names import CASTS, GENERATED_COLUMNS
 from dbt_ripple.flow.data_types import Fields, fields_of_data_type
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.functions import CASTS, GENERATED_COLUMNS
 from dbt_ripple.flow.identifiers import MADE_UP, fold
 from dbt_ripple.flow.ir import (
     IDENTITY,

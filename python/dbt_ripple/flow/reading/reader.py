@@ -11,20 +11,20 @@ from typing import Any, Final, NamedTuple
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError, TokenError
 
 from dbt_ripple.flow.reading.dialects import name_key
 from dbt_ripple.flow.reading.dropped_tokens import DroppedTokens, dropped_tokens
 from dbt_ripple.flow.reading.refusals import Unsupported, first_line, refuse_deep, refuse_misread
 from dbt_ripple.flow.reading.sqlglot_versions import in_new_form, may_not_end, misread, names_kept
 from dbt_ripple.flow.reading.text_repairs import (
+    with_json_arrows,
     with_spaces,
     without_unknown_pipes,
     without_unparsed_clauses,
 )
 from dbt_ripple.flow.reading.token_kinds import has_arrow, has_pipe
 from dbt_ripple.flow.reading.token_repairs import repaired
-from dbt_ripple.flow.reading.tree_repairs import with_json_arrows
 from dbt_ripple.reasons import Code
 
 UNREAD: Final = (SqlglotError, Unsupported, RecursionError, ValueError)
@@ -242,3 +242,42 @@ def table_named(name: str, dialect: str) -> exp.Table:
         SqlglotError, ValueError: it is no name.
     """
     return exp.to_table(name, dialect=dialect)
+
+
+HIDDEN: Final = "…"
+_DIGITS: Final = 5
+"""Digits up to which a number stays: `rate / 100` tells what was changed, a telephone number does not."""
+
+_STRINGS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
+
+
+def without_values(sql: str, dialect: str) -> str | None:
+    """SQL in one line with an ellipsis for each string, and for each number of more than five digits.
+
+    Comments are left out. None is for text that cannot be read.
+
+    Example:
+        >>> without_values("case when email = 'x@y.z' then rate / 100 end", "duckdb")
+        "case when email = '…' then rate / 100 end"
+        >>> without_values("phone in (4915112345678, 4915112345679L) -- of x@y.z", "spark")
+        'phone in (…, …)'
+    """
+    try:
+        tokens = tokens_as_they_stand(sql, dialect)
+    except TokenError:
+        return None
+    parts: list[str] = []
+    end = 0
+    for token in tokens:
+        if token.start < end:  # sqlglot makes a cast of `1L`: it has read that already
+            continue
+        if parts and sql[end : token.start]:
+            parts.append(" ")
+        text = sql[token.start : token.end + 1]
+        end = token.end + 1
+        if token.token_type in _STRINGS:
+            text = f"'{HIDDEN}'"
+        elif token.token_type is TokenType.NUMBER and sum(map(str.isdigit, text)) > _DIGITS:
+            text = HIDDEN
+        parts.append(text)
+    return "".join(parts).strip()

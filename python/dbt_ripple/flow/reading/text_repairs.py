@@ -1,6 +1,7 @@
 """Texts that sqlglot misreads or does not parse, as texts that it reads: text in, text out.
 
-Comments and strings are safe, because the work is done between tokens.
+Comments and strings are safe, because the work is done between tokens. At the end are the trees that sqlglot makes
+otherwise than the engine reads the text (`with_json_arrows`): they are changed in place.
 """
 
 from __future__ import annotations
@@ -9,9 +10,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from sqlglot import TokenType
+from sqlglot import TokenType, exp
 
-from dbt_ripple.flow.reading.dialects import HAVE_LAMBDAS, LIKE_POSTGRES
+from dbt_ripple.flow.reading.dialects import (
+    GIVEN_LAMBDAS,
+    HAVE_LAMBDAS,
+    LIKE_POSTGRES,
+    function_name,
+)
+from dbt_ripple.flow.reading.refusals import Unsupported
 from dbt_ripple.flow.reading.token_kinds import NAMES, VALUES
 
 # -- characters without a width ---------------------------------------------------------------------
@@ -295,3 +302,58 @@ def _unknown_operators(sql: str, tokens: Sequence[Any]) -> Iterator[tuple[int, i
         is_known = token.end + 1 == inside and operator != "@"
         if operator == "@" or (len(operator) > 1 and not is_known):
             yield token.start, inside, f" OPERATOR(public.{operator}) "
+
+
+_NO_VALUES_OF_JSON: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow)
+"""Operators that bind their operands before `->` does, on Postgres."""
+_BIND_LATER: Final = (exp.Binary, exp.Between, exp.In)
+_CHAINED: Final = (exp.JSONExtract, exp.JSONExtractScalar)
+_BIND_FIRST: Final = (exp.Dot, exp.Collate)
+
+
+def with_json_arrows(tree: Any, dialect: str) -> None:
+    """Put the operator in the place of each lambda that is none: `f(b -> 'k')` is one to sqlglot.
+
+    Engines that have no lambdas written so read the column b there, and DuckDB does in a call of any
+    function but those that are given lambdas. Without this, nobody would see that b is read.
+    (https://github.com/tobymao/sqlglot/issues/8074)
+
+    Raises:
+        Unsupported: of DuckDB, where another operator stands beside it without brackets.
+    """
+    if dialect in HAVE_LAMBDAS:
+        return
+    for node in [*tree.find_all(exp.Lambda)]:
+        if len(node.expressions) != 1 or node.args.get("colon"):
+            continue
+        (name,) = node.expressions
+        if type(name) is not exp.Identifier or _is_given_lambdas(node.parent, dialect):
+            continue
+        for again in [*node.this.find_all(exp.Identifier)]:
+            if again.this == name.this and not isinstance(again.parent, (exp.Column, exp.Dot)):
+                again.replace(exp.Column(this=again.copy()))
+        node.replace(_arrow(exp.Column(this=name.copy()), node.this, dialect))
+
+
+def _is_given_lambdas(call: Any, dialect: str) -> bool:
+    names = GIVEN_LAMBDAS.get(dialect)
+    if names is None or not isinstance(call, exp.Func):
+        return False
+    name = function_name(call)
+    return name.startswith(names) if isinstance(names, tuple) else name in names
+
+
+def _arrow(column: exp.Column, behind: Any, dialect: str) -> Any:
+    """`column -> behind`, where of `'k' = 1` only the 'k' belongs to the operator."""
+    operand = behind
+    while isinstance(operand, _BIND_LATER) and not isinstance(operand, _BIND_FIRST):
+        if dialect in LIKE_POSTGRES and isinstance(operand, _NO_VALUES_OF_JSON):
+            break
+        if dialect == "duckdb" and not isinstance(operand, _CHAINED):
+            raise Unsupported("-> beside another operator, without brackets")
+        operand = operand.this
+    arrow = exp.JSONExtract(this=column, expression=operand.copy(), only_json_types=True)
+    if operand is behind:
+        return arrow
+    operand.replace(arrow)
+    return behind

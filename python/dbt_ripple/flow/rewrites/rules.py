@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.functions import VOLATILE_NAMES, functions
 from dbt_ripple.flow.lowering.parse_tree import GENERATOR_TYPES, VOLATILE_TYPES, is_quantified
 from dbt_ripple.flow.may_fail import may_fail
 

@@ -41,16 +41,19 @@ from dbt_ripple.flow.relation import (
     merge,
 )
 from dbt_ripple.flow.statements import Statement
-from dbt_ripple.graph.assets.asset_columns import (
+from dbt_ripple.graph.assets.asset_nodes import (
     AssetColumnParts,
+    AssetLink,
+    AssetNode,
     Columns,
     LinkedAsset,
     UnlistedAssetColumns,
     as_linked_node,
+    dialect_note,
     fingerprint_parts,
     kind_of,
+    text_of,
 )
-from dbt_ripple.graph.assets.asset_nodes import AssetLink, AssetNode, dialect_note, text_of
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder
 from dbt_ripple.graph.cache import Cache

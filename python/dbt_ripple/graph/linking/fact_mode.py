@@ -2,7 +2,7 @@
 
 Only what a change affects is linked: a relation that is the same on both sides is taken as it was analysed. On
 each side the tests that are known to hold there say which columns are unique, not null or related
-(`graph.tested_constraints`). A fact is used by queries that are linked after it was noted, so no
+(`graph.linking.proven_constraints`). A fact is used by queries that are linked after it was noted, so no
 argument is circular.
 """
 
@@ -39,10 +39,9 @@ from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode, unequal_cycle
 from dbt_ripple.graph.linking.node_parents import refers_to, relations_above
 from dbt_ripple.graph.linking.other_dependencies import besides_query, unnamed_reads
-from dbt_ripple.graph.linking.seed_constraints import note_constraints_of_files
+from dbt_ripple.graph.linking.proven_constraints import note_constraints, note_constraints_of_files
 from dbt_ripple.graph.linking.seeds import types_of_seed
 from dbt_ripple.graph.relations import LinkedNode, unchanged_relation
-from dbt_ripple.graph.tested_constraints import note_constraints
 from dbt_ripple.graph.traversal import Vertex, reach_all
 from dbt_ripple.reasons import Code, Reason
 

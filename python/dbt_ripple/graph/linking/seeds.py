@@ -25,7 +25,7 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold, fold_stored
 from dbt_ripple.flow.relation import OutputColumn
 from dbt_ripple.graph.config_fingerprints import hooks_of
-from dbt_ripple.graph.git_history import revisions
+from dbt_ripple.graph.git import revisions
 from dbt_ripple.graph.linking.sources import unlisted_relation
 from dbt_ripple.graph.normalized_code import type_text
 from dbt_ripple.graph.relations import LinkedNode

@@ -16,12 +16,12 @@ from dbt_ripple.flow.relation import (
 )
 from dbt_ripple.graph.hypothetical import relation_of_builder, written_otherwise
 from dbt_ripple.graph.lineage import NodeAnalysis
-from dbt_ripple.graph.linking.struct_fields import struct_fields
 from dbt_ripple.graph.node_properties import of_source
 from dbt_ripple.graph.relations import (
     LinkedNode,
     UnlistedSourceColumns,
     rows_of_node,
+    struct_fields,
 )
 
 if TYPE_CHECKING:

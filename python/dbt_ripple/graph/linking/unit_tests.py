@@ -18,10 +18,10 @@ from dbt_ripple.flow.relation import (
 from dbt_ripple.graph.lineage import UnitTestAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.functions import functions_called
+from dbt_ripple.graph.linking.modes import NodeTableResolver
 from dbt_ripple.graph.linking.node_parents import relations_above
 from dbt_ripple.graph.linking.other_dependencies import unnamed_fingerprint, unnamed_reads
 from dbt_ripple.graph.linking.sources import where_it_is
-from dbt_ripple.graph.linking.table_resolver import NodeTableResolver
 from dbt_ripple.graph.node_properties import of_test, place
 from dbt_ripple.graph.normalized_code import type_text
 from dbt_ripple.graph.relations import RELATIONS, why_unreadable

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from dbt_ripple.artifacts import RunResult, Timing
 from dbt_ripple.artifacts.assets_file import Assertion
-from dbt_ripple.openlineage.collected.asset_ids import short_hash, spelled
-from dbt_ripple.openlineage.collected.facet_values import text
+from dbt_ripple.openlineage.collected.facet_values import short_hash, spelled, text
 from dbt_ripple.openlineage.collected.stored_events import CollectedRun, ReportedAssertion
 
 _PASSED: Final = frozenset({"ok", "pass", "passed", "success", "succeeded"})

@@ -34,7 +34,6 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.reading.dialects import dialects
 from dbt_ripple.flow.statements import KNOWN, statements
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.openlineage.collected.asset_ids import short_hash, spelled
 from dbt_ripple.openlineage.collected.collected_assertions import (
     assertion_of,
     order_of_check,
@@ -50,6 +49,8 @@ from dbt_ripple.openlineage.collected.facet_values import (
     columns_of_schema,
     facet,
     owner_of,
+    short_hash,
+    spelled,
     tags_of,
     text,
 )

@@ -1,7 +1,9 @@
-"""The values of facets, whatever a producer wrote in their place."""
+"""The values of facets, whatever a producer wrote in their place; words of the ids that are made of them."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -72,3 +74,21 @@ def tags_of(facets: Facets) -> tuple[str, ...]:
         if key and not text(tag.get("field")):
             tags.append(key if value.lower() in ("", "true") else f"{key}:{value}")
     return tuple(dict.fromkeys(tags))
+
+
+_NO_NAME: Final = re.compile(r"[\s:+@,'\"\x00-\x1f\x7f]+")
+
+
+def spelled(name: str) -> str:
+    """A name as it may stand in an id.
+
+    Example:
+        >>> spelled("daily load: 'orders'"), spelled("__main__.f")
+        ('daily_load_orders', '__main__.f')
+    """
+    return "_".join(filter(None, _NO_NAME.split(name))) or "_"
+
+
+def short_hash(key: object) -> str:
+    """Eight characters by which keys differ."""
+    return hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:8]
