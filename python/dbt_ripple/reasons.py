@@ -217,6 +217,10 @@ class Code(StrEnum):
         "names_changed_column",
         "it names {name}.{column}, which changed, without using it",
     )
+    EVALUATED_OTHERWISE = (
+        "evaluated_otherwise",
+        "an engine that reads {name} evaluates other parts of it than before, and one of them may fail: running it shows it",
+    )
     ONLY_TESTS_INLINE = (
         "only_tests_inline",
         "{name} changed, and only tests inline it: running one shows whether it compiles",

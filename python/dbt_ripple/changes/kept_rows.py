@@ -42,7 +42,7 @@ def prove_rows_kept(comparison: Comparison, cache: Cache | None = None) -> bool:
 
 
 def _joins(comparison: Comparison, unique_id: str) -> bool:
-    """Whether it is a table whose rows seem to have changed, and that joins what may not matter to them.
+    """Whether it is a table whose rows seem to have changed, with a join or a DISTINCT that may not matter to them.
 
     Without one nothing can be shown, so nothing has to be linked.
     """
@@ -51,7 +51,7 @@ def _joins(comparison: Comparison, unique_id: str) -> bool:
         node is not None
         and comparison.changed[unique_id].rows
         and node.materialized == "table"
-        and "left" in (node.compiled_code or "").lower()
+        and any(word in (node.compiled_code or "").lower() for word in ("left", "distinct"))
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from sqlglot import exp
 
 from dbt_ripple.flow.determinism import classes
+from dbt_ripple.flow.reading.dialects import written
 from dbt_ripple.flow.reading.reader import UNREAD, parse_statement
 from dbt_ripple.flow.varying_columns import EVERYTHING, made_of
 
@@ -45,16 +47,38 @@ def may_fail(expression: Any, dialect: str, *, by_overflow: bool = False) -> boo
     )
 
 
-def columns_that_may_fail(sql: str, dialect: str) -> frozenset[str]:
+def columns_that_may_fail(
+    sql: str, dialect: str, read: Collection[str] = (), *, forced: bool = False
+) -> frozenset[str]:
     """The columns of a query, in lower case, whose values may fail when they are read.
 
     An engine that is asked for other columns need not evaluate these. `EVERYTHING` where it may be any.
+
+    Args:
+        sql: a compiled query.
+        dialect: sqlglot's name of its engine.
+        read: the columns of views that it reads whose values may fail.
+        forced: whether something in the query has the engine evaluate all of it.
     """
     try:
         tree = parse_statement(sql, dialect)
     except UNREAD:
         return frozenset({EVERYTHING})
-    return made_of(tree, [node for node in tree.walk() if _fails(node, dialect)], ())
+    failing = [node for node in tree.walk() if _fails(node, dialect)]
+    if forced and (failing or read):
+        return frozenset({EVERYTHING})
+    return made_of(tree, failing, read)
+
+
+def forced_in(sql: str, dialect: str) -> list[str]:
+    """What in a query has an engine evaluate what nobody reads: ORDER BY, and CTEs that are materialized."""
+    try:
+        tree: Any = parse_statement(sql, dialect)
+    except UNREAD:
+        return []
+    orders = [o for o in tree.find_all(exp.Order) if isinstance(o.parent, exp.Query)]
+    once = [cte.this for cte in tree.find_all(exp.CTE) if cte.args.get("materialized")]
+    return sorted(written(node, dialect) for node in (*orders, *once))
 
 
 def _fails(node: Any, dialect: str) -> bool:

@@ -11,6 +11,8 @@ besides relations of which a vertex changed:
   location. `graph.node_properties` says what a build depends on.
 * A relation whose rows come in another order, if something that changed reads them: it is the same
   bag of rows, but a reader that takes the first of them takes another one.
+* A table that reads a view which used to be a table, or the other way round, or of which an ORDER BY was edited, where
+  a value of it may fail: an engine does not evaluate what is not read, and a filter may be evaluated after what it guards.
 * A user-defined function that is new or gives other values: what calls it is built anew, and would
   call base's.
 * What hooks of these write to, and the relations whose hooks write to these.
@@ -31,10 +33,14 @@ from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.changes.verdict import BuildVerdict, verdict_of
 from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.varying_columns import EVERYTHING
 from dbt_ripple.graph.broken_nodes import BUILT, inlined_by
+from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.macros import NAMING, dispatched
-from dbt_ripple.graph.traversal import reach
+from dbt_ripple.graph.traversal import Vertex, reach, reach_all
+from dbt_ripple.graph.unresolved_names import STORED
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import BlockedTest
 
@@ -49,6 +55,7 @@ def to_build(comparison: Comparison) -> list[str]:
     unique_ids |= set(reordered(comparison))
     unique_ids |= set(changed_functions(comparison))
     unique_ids |= {child for child, *_ in naming_changed_columns(comparison, ("model", "snapshot"))}
+    unique_ids |= {reader for reader, _ in readers_of_what_may_fail(comparison)}
     for unique_id in list(unique_ids):
         if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
             unique_ids |= inlined_by(head, unique_id)[0]
@@ -292,6 +299,84 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
                 name = head.nodes[parent].display_name
                 chosen.setdefault(test, Code.NAMES_CHANGED_COLUMN(name=name, column=column))
     return chosen
+
+
+def readers_of_what_may_fail(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """The tests and tables that may fail by what they read of a view, or may not any more.
+
+    They read, directly or through views, a model that is a view on one side and a table on the other one, or a
+    view of which an ORDER BY or what is materialized in it was edited: columns of it that may fail.
+
+    Returns:
+        The unique_id of the reader, and the model's.
+    """
+    base, head, analysis = comparison.base, comparison.head, comparison.head_analysis
+    dialect = dialect_of(head.metadata.adapter_type)
+    views = [*_views_on_either_side(comparison)]
+    edited = {*rewritten(comparison, views)}
+
+    def may_fail(project: Project, unique_id: str, forced: bool = False) -> frozenset[str]:
+        from dbt_ripple.flow.may_fail import columns_that_may_fail
+
+        node = project.nodes[unique_id]
+        above = [p for p in project.parents.get(unique_id, ()) if _is_view(project.nodes.get(p))]
+        read = frozenset[str]().union(*(may_fail(project, p) for p in above))
+        return columns_that_may_fail(node.compiled_code or "", dialect, read, forced=forced)
+
+    for unique_id in views:
+        then, now = base.nodes[unique_id], head.nodes[unique_id]
+        forced = unique_id in edited and _forces_otherwise(then, now, dialect)
+        if not forced and then.materialized == now.materialized:
+            continue
+        columns = may_fail(base, unique_id, forced) | may_fail(head, unique_id, forced)
+        there = (*analysis.nodes[unique_id].columns, ROWS) if unique_id in analysis.nodes else ()
+        starts = [(unique_id, c) for c in there if EVERYTHING in columns or c.lower() in columns]
+
+        def passes_on(of: str) -> bool:
+            return _is_view(head.nodes.get(of))
+
+        below = reach_all([unique_id], head.children, through=passes_on)
+        children: dict[Vertex, list[Vertex]] = {}
+        for edge in edges_into(analysis.edges, below.keys() - {unique_id}):
+            children.setdefault((edge[0], edge[1]), []).append((edge[2], edge[3]))
+        read = reach_all(starts, children, through=lambda vertex: passes_on(vertex[0]))
+        readers = {reader for reader, _ in read} - {unique_id}
+        readers |= {test for test, *vertex in analysis.test_columns if (*vertex,) in read}
+        yield from ((u, unique_id) for u in sorted(readers) if not passes_on(u))
+
+
+def tests_that_may_fail(comparison: Comparison, left_out: Collection[str]) -> dict[str, Reason]:
+    """The tests among `readers_of_what_may_fail`, but those that are left out: whatever is proven of their rows.
+
+    Returns:
+        The reason of each.
+    """
+    nodes = comparison.head.nodes
+    return {
+        unique_id: Code.EVALUATED_OTHERWISE(name=nodes[view].display_name)
+        for unique_id, view in readers_of_what_may_fail(comparison)
+        if nodes[unique_id].resource_type == "test" and unique_id not in left_out
+    }
+
+
+def _forces_otherwise(then: Node, now: Node, dialect: str) -> bool:
+    from dbt_ripple.flow.may_fail import forced_in
+
+    one, other = (forced_in(node.compiled_code or "", dialect) for node in (then, now))
+    return one != other
+
+
+def _views_on_either_side(comparison: Comparison) -> Iterator[str]:
+    """The models that are a view on one side, and of which the query or how it is stored may differ."""
+    for now in comparison.head.of_type("model"):
+        then = comparison.base.nodes.get(now.unique_id)
+        if then is not None and then is not now and (_is_view(then) or _is_view(now)):
+            yield now.unique_id
+
+
+def _is_view(node: Node | None) -> bool:
+    """Whether it is a model that every reader evaluates anew."""
+    return node is not None and node.resource_type == "model" and node.materialized not in STORED
 
 
 def edited_ephemerals(comparison: Comparison) -> list[str]:

@@ -31,6 +31,7 @@ from dbt_ripple.selection.impact_paths import ImpactPaths
 from dbt_ripple.selection.models_to_build import (
     blocked_tests,
     only_tests_compile,
+    tests_that_may_fail,
     tests_to_try,
     to_build,
 )
@@ -118,6 +119,9 @@ def select_from(
     if not comparison.everything:
         impacted |= tests_to_try(comparison, {*impacted, *left_out.unique_ids})
     alone = only_tests_compile(comparison, impacted)
+    if not comparison.everything:
+        blocked_ids = {test.unique_id for test in left_out.blocked}
+        alone |= tests_that_may_fail(comparison, impacted.keys() | blocked_ids)
     impacted |= alone
     proven = [test for test in left_out.proven if test.unique_id not in alone]
     blocked = [test for test in left_out.blocked if test.unique_id not in alone]

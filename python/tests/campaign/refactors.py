@@ -22,6 +22,7 @@ from world import Edit, World, relation, with_inlined, without_inlined
 from dbt_ripple.artifacts import Node
 from dbt_ripple.artifacts.project import Contract
 from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.may_fail import columns_that_may_fail
 from dbt_ripple.graph.order_seen import OrderReads
 from dbt_ripple.graph.traversal import reach_all
 
@@ -461,6 +462,12 @@ def view_to_table(world: World, unique_id: str) -> Edit | None:
     readers = reach_all([unique_id], project.children, through=inlined)
     reads = OrderReads(project, project.types)
     if any(reads.of(project.nodes[u]) for u in readers if u != unique_id):
+        return None
+    # What may fail fails where a view is read, and where a table is built.
+    views = reach_all(
+        [unique_id], project.parents, keep=lambda u: project.nodes[u].materialized == "view"
+    )
+    if any(columns_that_may_fail(project.nodes[u].compiled_code or "", "duckdb") for u in views):
         return None
     return Edit(config={unique_id: {"materialized": other}})
 

@@ -1,0 +1,126 @@
+"""A view is evaluated by whoever reads it: what reads it may fail by an edit that leaves its rows as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pytest
+from hand_made import check, node, picked, project
+
+from dbt_ripple.artifacts import Project
+
+T, V, W = "source.p.raw.t", "model.p.v", "model.p.w"
+TYPES = {T: {"k": "INTEGER", "s": "VARCHAR"}, V: {"k": "INTEGER", "n": "INTEGER"}}
+TESTS = {
+    "of_n": "select n from s.v where n is null",
+    "of_k": "select k from s.v where k is null",
+    "keys": "select k from s.v group by k having count(*) > 1",
+    "below": "select n from s.w where n is null",
+}
+PLAIN = "select k, cast(s as int) as n from s.t"
+GUARDED = f"{PLAIN} where regexp_matches(s, '^[0-9]+$')"
+COLUMN = "select k, s as n from s.t"
+GROUPED = "select k, sum(cast(s as int)) as n from s.t group by k"
+
+
+def side(sql: str, kind: str = "view", below: str = "view", above: str = "") -> Project:
+    top = node(V, sql, "model.p.above" if above else T, config={"materialized": kind})
+    view = {"config": {"materialized": "view"}}
+    return project(
+        node(T, columns=["k", "s"]),
+        *([node("model.p.above", above, T, **view)] if above else []),
+        top,
+        node(W, "select k, n from s.v", V, config={"materialized": below}),
+        *(check(name, sql, W if name == "below" else V) for name, sql in TESTS.items()),
+        types=TYPES,
+        adapter="duckdb",
+    )
+
+
+def run(sql: str, kind: str, above: str = "") -> dict[str, Any]:
+    """What DuckDB makes of the tests."""
+    results: dict[str, Any] = {}
+    with duckdb.connect() as connection:
+        connection.execute("create schema s")
+        connection.execute(
+            "create table s.t as select i as k, case when i % 2 = 0 then 'x' || i else i::varchar end as s"
+            " from range(9999) t(i)"
+        )
+        if above:
+            connection.execute(f"create view s.above as {above}")
+        connection.execute(f"create {kind} s.v as {sql}")
+        connection.execute("create view s.w as select k, n from s.v")
+        for name, query in TESTS.items():
+            try:
+                results[name] = connection.execute(query).fetchall()
+            except duckdb.Error:
+                results[name] = "error"
+    return results
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "selected"),
+    [
+        # A sort, a CTE that is evaluated once and DISTINCT evaluate what nobody reads.
+        (PLAIN, f"{PLAIN} order by n", {*TESTS}),
+        (COLUMN, f"{COLUMN} order by cast(s as int)", {*TESTS}),
+        (PLAIN, f"with m as materialized ({PLAIN}) select k, n from m", {*TESTS}),
+        (GROUPED, GROUPED.replace("select", "select distinct"), {*TESTS}),
+        (PLAIN, f"with m as ({PLAIN}) select k, n from m", set()),
+        (COLUMN, f"{COLUMN} order by n", set()),
+        (COLUMN, f"with m as materialized ({COLUMN}) select k, n from m", set()),
+        (f"{PLAIN} order by n", f"{PLAIN}\norder by n -- sorted", set()),
+    ],
+)
+def test_what_has_all_of_a_view_evaluated(then: str, now: str, selected: set[str]) -> None:
+    found = {test.name for test in picked(side(then), side(now)).tests}
+    base, head = run(then, "view"), run(now, "view")
+    assert {name for name in TESTS if base[name] != head[name]} <= found
+    assert found == selected
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "selected"),
+    [
+        (GUARDED, ("table", "view"), {"of_n", "below"}),
+        (GUARDED, ("view", "table"), {"of_n", "below"}),
+        (GUARDED, ("view", "materialized_view"), {"of_n", "below"}),
+        (GUARDED, ("view", "view"), set()),
+        (COLUMN, ("view", "table"), set()),
+        (f"{COLUMN} where cast(k as int) > 5", ("view", "table"), {*TESTS}),
+    ],
+)
+def test_a_view_is_made_a_table(then: str, now: tuple[str, str], selected: set[str]) -> None:
+    sides = (side(then, kind) for kind in now)
+    assert {test.name for test in picked(*sides).tests} == selected
+
+
+def test_the_engine_evaluates_a_filter_before_what_guards_it() -> None:
+    table, view = run(GUARDED, "table"), run(GUARDED, "view")
+    assert (table["of_n"], view["of_n"]) == ([], "error")
+    assert table["of_k"] == view["of_k"] == []
+
+
+@pytest.mark.parametrize(("above", "selected"), [(PLAIN, {"of_n", "below"}), (COLUMN, set())])
+def test_what_may_fail_may_stand_in_a_view_above(above: str, selected: set[str]) -> None:
+    sql = "select k, n from s.above"
+    sides = (side(sql, kind, above=above) for kind in ("table", "view"))
+    assert {test.name for test in picked(*sides).tests} == selected
+
+
+@pytest.mark.parametrize(("below", "built"), [("view", [V]), ("table", [V, W])])
+def test_a_table_that_reads_it_is_built(below: str, built: list[str]) -> None:
+    sides = (side(GUARDED, kind, below) for kind in ("table", "view"))
+    assert picked(*sides).models == built
+
+
+def test_a_table_between_has_evaluated_it() -> None:
+    sides = [side(GUARDED, kind, "table") for kind in ("table", "view")]
+    of_table = check("of_table", "select k from s.u where n is null", "model.p.u")
+    further = node("model.p.u", "select k, n from s.w", W)
+    sides = [
+        project(*(*made.nodes.values(), further, of_table), types=TYPES, adapter="duckdb")
+        for made in sides
+    ]
+    assert {test.name for test in picked(*sides).tests} == {"of_n", "below"}
