@@ -17,6 +17,7 @@ from unpromised_edits import EPHEMERAL, INCREMENTAL, TABLE, VIEW
 
 sys.path.append(str(Path(__file__).parents[1]))  # as pytest does
 from generators.unpromised import (
+    FALLIBLE,
     SAME_BAG,
     SEES_ORDER,
     TYPED_READERS,
@@ -169,6 +170,55 @@ def views(rng: random.Random) -> SmallEdit | None:
         before, after = {"models/v.sql": f"{VIEW}select * from #t"}, {}
         before["tests/t.sql"], after["tests/t.sql"] = (s.replace("#t", "@v") for s in texts)
     return SmallEdit("views in other words", before, after)
+
+
+# -- views evaluated otherwise --------------------------------------------------------------------------
+
+
+def evaluated_otherwise(rng: random.Random) -> SmallEdit:
+    """The same rows; but something has the engine evaluate what a reader of a view does not read, or its filter does."""
+    condition, expression = rng.choice(FALLIBLE)
+    aggregate = f"select k, max({expression}) as e from #t as t group by k"
+    filtered = f"select k, {expression} as e from #t as t where {condition}"
+    plain = rng.choice((f"select k, {expression} as e from #t as t", filtered))
+    texts = [plain, plain]
+    kinds = [VIEW, VIEW]
+    way = rng.randrange(6)
+    if way == 0:
+        texts[1] += rng.choice(
+            (" order by e", " order by all", " order by k", f" order by {expression}")
+        )
+    elif way == 1:
+        texts[1] = (
+            f"with c as {rng.choice(('materialized', 'not materialized', ''))} ({plain}) select k, e from c"
+        )
+    elif way == 2:
+        texts = [aggregate, aggregate.replace("select", "select distinct", 1)]
+    elif way == 3:
+        texts[1] = (
+            f"select k, e from (select * from ({plain}) as s order by {rng.choice(('e', 'k'))}) as o"
+        )
+    else:
+        kinds[1] = TABLE
+    before = {"models/u.sql": kinds[0] + texts[0]}
+    after = {"models/u.sql": kinds[1] + texts[1]}
+    if rng.random() < 0.5:
+        before, after = after, before
+    reads = "u"
+    if rng.random() < 0.5:
+        before["models/r.sql"] = rng.choice((VIEW, VIEW, TABLE)) + rng.choice(
+            (
+                "select * from @u",
+                "select k, e from @u where k > 0",
+                "select k, e is null as e from @u",
+            )
+        )
+        reads = "r"
+    before["tests/t.sql"] = rng.choice(
+        ("select k from @{0} group by k having count(*) > 9", "select k from @{0} where e is null", "select count(*) as n from @{0} having count(*) > 99",
+         "select k from @{0} where k is null", "select e from @{0} where e is not null and k > 9")
+    ).format(reads)  # fmt: skip
+    return SmallEdit("views evaluated otherwise", before, after)
 
 
 # -- types of literals ----------------------------------------------------------------------------------
@@ -525,6 +575,7 @@ def seeds(rng: random.Random) -> SmallEdit:
 WRITERS: Final[dict[str, Writer]] = {
     "volatile, stored or not": volatile_or_row_ids,
     "views in other words": views,
+    "views evaluated otherwise": evaluated_otherwise,
     "types of literals": types_of_literals,
     "order seen by a reader": order_seen,
     "hooks with quotes": hooks,
