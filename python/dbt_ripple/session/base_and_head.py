@@ -326,10 +326,9 @@ def load_sides(
     own_names = as_not_deferred(base.project, head.project)
     if own_names is not head.project:
         head = TargetFolder.of(own_names, head.cache, processes=head.processes)
-    if not head.project.run_args and (flags := warning_flags(project_dir)):
-        head = TargetFolder.of(
-            head.project.having(warning_flags=flags), head.cache, processes=head.processes
-        )
+    if not head.project.run_args:
+        flags, there = warning_flags(project_dir), project_dir.resolve()
+        head = head.holding(head.project.having(warning_flags=flags, project_dir=there))
     if not head.project.uncompiled():
         return base, head
     completed = _complete(base, head, compile_rest)

@@ -260,6 +260,10 @@ def test_the_parameter_of_a_lambda_is_no_column(dialect: str) -> None:
 OF_SQL_SERVER = [
     ("select dateadd(month, datediff(month, 0, a), 0) as x from t", [{"a"}]),
     ("select * from t pivot (sum(a) for b in ([1], [2])) as p", [{"c"}, {"a", "b"}, {"a", "b"}]),
+    (
+        "select x, y from (select [x] = (select max(a) from t), y = b from t) s",
+        [{"a", "*rows*"}, {"b"}],
+    ),
 ]
 
 

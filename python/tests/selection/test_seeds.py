@@ -368,7 +368,10 @@ def test_a_plain_file_is_told_apart_by_columns_on_duckdb_too(
     tmp_path: Path, name: str, plain: bool
 ) -> None:
     text = OLD.replace("Pot", f'"{name}"' if "," in name else name)
-    base, head = side(tmp_path / "base", text), side(tmp_path / "head", text.replace("1.50", "1.75"))
+    base, head = (
+        side(tmp_path / "base", text),
+        side(tmp_path / "head", text.replace("1.50", "1.75")),
+    )
     for made in (base, head):
         made.metadata.adapter_type = "duckdb"
     assert compare(base, head).changed[SEED].rows != plain

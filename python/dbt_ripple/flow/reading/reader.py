@@ -24,7 +24,7 @@ from dbt_ripple.flow.reading.text_repairs import (
 )
 from dbt_ripple.flow.reading.token_kinds import has_arrow, has_pipe
 from dbt_ripple.flow.reading.token_repairs import repaired
-from dbt_ripple.flow.reading.tree_repairs import with_json_arrows
+from dbt_ripple.flow.reading.tree_repairs import with_aliases, with_json_arrows
 from dbt_ripple.reasons import Code
 
 UNREAD: Final = (SqlglotError, Unsupported, RecursionError, ValueError)
@@ -112,6 +112,7 @@ class Text:
             raise Unsupported(f"{what}, which this version of sqlglot misreads")
         for tree in trees:
             in_new_form(tree)
+            with_aliases(tree, self.dialect)
             if has_arrow(self.marks):
                 with_json_arrows(tree, self.dialect)
         return trees

@@ -21,6 +21,21 @@ _CHAINED: Final = (exp.JSONExtract, exp.JSONExtractScalar)
 _BIND_FIRST: Final = (exp.Dot, exp.Collate)
 
 
+_ALIAS_FIRST: Final = frozenset({"fabric", "tsql"})
+"""Dialects that write `a = value` for `value as a` in a select list."""
+
+
+def with_aliases(tree: Any, dialect: str) -> None:
+    """Make `a = (select ...)` a value with an alias: sqlglot takes the name for that of a relation."""
+    if dialect not in _ALIAS_FIRST:
+        return
+    for query in [*tree.find_all(exp.Subquery)]:
+        alias = query.args.get("alias")
+        if alias is not None and query.arg_key == "expressions" and type(alias) is exp.Identifier:
+            query.set("alias", None)
+            query.replace(exp.Alias(this=query.copy(), alias=alias))
+
+
 def with_json_arrows(tree: Any, dialect: str) -> None:
     """Put the operator in the place of each lambda that is none: `f(b -> 'k')` is one to sqlglot.
 
