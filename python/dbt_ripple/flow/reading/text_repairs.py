@@ -16,24 +16,29 @@ from dbt_ripple.flow.reading.token_kinds import NAMES, VALUES
 
 # -- characters without a width ---------------------------------------------------------------------
 
-_INVISIBLE: Final = "\u200b\u2060\ufeff"
-_AS_SPACES: Final = str.maketrans(_INVISIBLE, " " * len(_INVISIBLE))
+_INVISIBLE: Final = {
+    "clickhouse": "\u180e\u200b\u200c\u200d\u2060\ufeff",
+    "duckdb": "\u200b\u2060\ufeff",
+}
+"""What an engine reads as a space, and sqlglot as a letter of a name. A file may begin with one."""
 
 
 def with_spaces(sql: str, dialect: str, tokenize: Callable[[str], list[Any]]) -> str:
-    """The text with a space for each character that DuckDB reads as one and sqlglot as a letter of a name.
+    """The text with a space for each character that the engine reads as one and sqlglot as a letter of a name.
 
     It is as long as before, so that places in it stay what they are; quotes and comments stay, too.
     """
-    if dialect != "duckdb" or sql.isascii() or not any(c in sql for c in _INVISIBLE):
+    invisible = "" if sql.isascii() else _INVISIBLE.get(dialect, "")
+    if not any(c in sql for c in invisible):
         return sql
+    as_spaces = str.maketrans(invisible, " " * len(invisible))
     pieces = []
     done = 0
     for token in tokenize(sql):
-        if token.token_type is TokenType.VAR or sql[token.start] in _INVISIBLE:
+        if token.token_type is TokenType.VAR or sql[token.start] in invisible:
             pieces += [
                 sql[done : token.start],
-                sql[token.start : token.end + 1].translate(_AS_SPACES),
+                sql[token.start : token.end + 1].translate(as_spaces),
             ]
             done = token.end + 1
     return "".join((*pieces, sql[done:]))
