@@ -87,7 +87,7 @@ def test_an_edited_var_is_the_cause_in_a_checkout_without_artifacts(
     write(tiny, {"dbt_project.yml": project.read_text().replace("cutoff: 10", "cutoff: 20")})
     shutil.rmtree(tiny / "target", ignore_errors=True)
     out = ripple(monkeypatch, capsys, "select", "--state", "../state")[1]
-    assert "var cutoff (dbt_project.yml:5) in big_orders: 10 -> 20" in out
+    assert "var cutoff (dbt_project.yml:4) in big_orders: 10 -> 20" in out
 
 
 def test_what_a_failed_dbt_still_writes_is_no_error(

@@ -260,7 +260,9 @@ def test_the_parameter_of_a_lambda_is_no_column(dialect: str) -> None:
 @pytest.mark.parametrize(("dialect", "space"), [("clickhouse", "\u200d"), ("duckdb", "\u200b")])
 def test_a_character_without_width_is_a_space_where_it_is_one(dialect: str, space: str) -> None:
     plain = "select a as x, ' ' as y from t where b > 1"
-    assert meaning("\ufeff" + plain.replace("a as", f"a{space}as"), dialect) == meaning(plain, dialect)
+    assert meaning("\ufeff" + plain.replace("a as", f"a{space}as"), dialect) == meaning(
+        plain, dialect
+    )
     assert meaning(plain.replace("' '", f"'{space}'"), dialect) != meaning(plain, dialect)
     assert lower("\ufeff" + plain, "spark").reason is not None
 
