@@ -289,7 +289,7 @@ def load_sides(
             raise RippleError(
                 f"has no manifest.json, and dbt cannot parse the project here ({error.what})",
                 str(target),
-                error.fix,
+                f"{error.fix}, or {_MAKE_HEAD}",
             ) from error
     _check_folder(target, "--target-path" if target_path else "", _MAKE_HEAD)
     if folder.resolve() == target.resolve():
