@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 
 import msgspec
@@ -432,6 +433,7 @@ class Project:
             what stands for its content here, empty where it is the same on both sides.
         warning_flags: what the project file says of warnings that count as errors, where no command
             has run that would say it in its arguments.
+        project_dir: where its files are, where its artifacts do not tell: dbt has only parsed it.
         blind: the nodes whose compiled SQL may not say what their edited code means, because what they
             look at was not there when they were compiled.
         written_otherwise: the sources that declared assets write otherwise than on the other side of a
@@ -478,6 +480,7 @@ class Project:
     session: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     warning_flags: dict[str, Any] = field(default_factory=dict)
+    project_dir: Path | None = None
     blind: frozenset[str] = frozenset()
     written_otherwise: dict[str, frozenset[str]] = field(default_factory=dict)
     freshness: Later[list[SourceFreshness]] = Later(list)

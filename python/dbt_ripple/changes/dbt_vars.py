@@ -358,7 +358,8 @@ class _Side:
         if not isinstance(folder, str):
             if self.digest(package) is None:
                 return None
-            folder = Path(self.project.target_path).absolute().parent  # if the file has that digest
+            # if the file has that digest
+            folder = self.project.project_dir or Path(self.project.target_path).absolute().parent
         root = Path(folder)
         if package == self.name:
             return root / _FILE

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Final
 
 from dbt_ripple.artifacts.paths import artifacts_folder, text_of_file
@@ -284,14 +285,15 @@ def failed_nodes(result: Any) -> list[Any]:
 def why(result: Any) -> str:
     """What a failed dbt command says of itself, short."""
     if result.exception is not None:
-        return " ".join(str(result.exception).split())[:300] or type(result.exception).__name__
+        said = shorten(str(result.exception), 300, placeholder=" ...")
+        return said or type(result.exception).__name__
     failed = failed_nodes(result)
     if not failed:
         return "see its lines above"
     first = failed[0]
     name = getattr(getattr(first, "node", None), "name", "")
     more = f"; {len(failed) - 1} more" if len(failed) > 1 else ""
-    return " ".join(f"{first.status} in {name}: {first.message}".split())[:300] + more
+    return shorten(f"{first.status} in {name}: {first.message}", 300, placeholder=" ...") + more
 
 
 _LIST: Final = ("ls", "--output", "json", "--output-keys", "unique_id")

@@ -284,7 +284,7 @@ def load_sides(
             raise RippleError(
                 f"has no manifest.json, and dbt cannot parse the project here ({error.what})",
                 str(target),
-                _MAKE_HEAD,
+                f"{error.fix}, or {_MAKE_HEAD}",
             ) from error
     _check_folder(target, "--target-path" if target_path else "", _MAKE_HEAD)
     if folder.resolve() == target.resolve():
@@ -321,10 +321,9 @@ def load_sides(
     own_names = as_not_deferred(base.project, head.project)
     if own_names is not head.project:
         head = TargetFolder.of(own_names, head.cache, processes=head.processes)
-    if not head.project.run_args and (flags := warning_flags(project_dir)):
-        head = TargetFolder.of(
-            head.project.having(warning_flags=flags), head.cache, processes=head.processes
-        )
+    if not head.project.run_args:
+        flags, there = warning_flags(project_dir), project_dir.resolve()
+        head = head.holding(head.project.having(warning_flags=flags, project_dir=there))
     if not head.project.uncompiled():
         return base, head
     completed = _complete(base, head, compile_rest)

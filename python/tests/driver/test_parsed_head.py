@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,16 @@ def test_warnings_that_the_project_file_makes_errors_count(
     arguments = ("select", "--state", "../state", "--format", "json")
     tests = json.loads(ripple(monkeypatch, capsys, *arguments)[1])["tests"]
     assert tests and {str(test["reason"]) for test in tests} == {"its own warn_error changed"}
+
+
+def test_an_edited_var_is_the_cause_in_a_checkout_without_artifacts(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tiny / "dbt_project.yml"
+    write(tiny, {"dbt_project.yml": project.read_text().replace("cutoff: 10", "cutoff: 20")})
+    shutil.rmtree(tiny / "target", ignore_errors=True)
+    out = ripple(monkeypatch, capsys, "select", "--state", "../state")[1]
+    assert "var cutoff (dbt_project.yml:4) in big_orders: 10 -> 20" in out
 
 
 def test_what_a_failed_dbt_still_writes_is_no_error(

@@ -132,6 +132,7 @@ def test_a_checkout_without_artifacts_is_parsed_and_compiled(tiny: Path, asked: 
     code, out, err = asked(*select)
     assert (code, out) == (2, "")
     assert "has no manifest.json, and dbt cannot parse the project here" in err
+    assert "; mend that and try again" in err
 
 
 def test_a_checkout_younger_than_its_artifacts_is_no_edit(tiny: Path, asked: Ripple) -> None:

@@ -257,9 +257,23 @@ def test_the_parameter_of_a_lambda_is_no_column(dialect: str) -> None:
     assert {column for _, column in x.deps} == {"a", "c"}
 
 
+@pytest.mark.parametrize(("dialect", "space"), [("clickhouse", "\u200d"), ("duckdb", "\u200b")])
+def test_a_character_without_width_is_a_space_where_it_is_one(dialect: str, space: str) -> None:
+    plain = "select a as x, ' ' as y from t where b > 1"
+    assert meaning("\ufeff" + plain.replace("a as", f"a{space}as"), dialect) == meaning(
+        plain, dialect
+    )
+    assert meaning(plain.replace("' '", f"'{space}'"), dialect) != meaning(plain, dialect)
+    assert lower("\ufeff" + plain, "spark").reason is not None
+
+
 OF_SQL_SERVER = [
     ("select dateadd(month, datediff(month, 0, a), 0) as x from t", [{"a"}]),
     ("select * from t pivot (sum(a) for b in ([1], [2])) as p", [{"c"}, {"a", "b"}, {"a", "b"}]),
+    (
+        "select x, y from (select [x] = (select max(a) from t), y = b from t) s",
+        [{"a", "*rows*"}, {"b"}],
+    ),
 ]
 
 

@@ -164,6 +164,16 @@ def test_the_length_of_text_counts_on_spark() -> None:
     assert meaning(one, "spark") != meaning(other, "spark")
 
 
+def test_the_unit_of_datename_counts_and_no_other_name_behind_a_bracket() -> None:
+    units = [
+        f"select datename({u}, a) as x from t" for u in ("month", "year", "weekday", "quarter")
+    ]
+    assert all(lower(sql, "tsql").reason is None for sql in units)
+    assert len({str(meaning(sql, "tsql")) for sql in units}) == len(units)
+    one, other = (f"select left(a, 1, ({u})) as x from t" for u in ("month", "year"))
+    assert all("means there is not known" in str(lower(s, "tsql").reason) for s in (one, other))
+
+
 def test_the_number_of_a_day_counts() -> None:
     days = [f"select datediff(day, {n}, a) as x from t" for n in ("0", "1", "-1", "'1900-01-01'")]
     assert all(lower(sql, "tsql").reason is None for sql in days)

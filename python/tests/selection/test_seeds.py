@@ -361,11 +361,21 @@ def test_a_file_counts_as_a_whole_where_its_loader_guesses_how_it_is_written(
         assert compare(*sides).changed[SEED].rows == (adapter == "duckdb")
 
 
-def test_a_plain_file_is_told_apart_by_columns_on_duckdb_too(tmp_path: Path) -> None:
-    base, head = side(tmp_path / "base", OLD), side(tmp_path / "head", OLD.replace("1.50", "1.75"))
+@pytest.mark.parametrize(
+    ("name", "plain"), [("Pot", True), ("Cook's pots, 7' wide", True), ("'t Pot", False)]
+)
+def test_a_plain_file_is_told_apart_by_columns_on_duckdb_too(
+    tmp_path: Path, name: str, plain: bool
+) -> None:
+    text = OLD.replace("Pot", f'"{name}"' if "," in name else name)
+    base, head = (
+        side(tmp_path / "base", text),
+        side(tmp_path / "head", text.replace("1.50", "1.75")),
+    )
     for made in (base, head):
         made.metadata.adapter_type = "duckdb"
-    assert names(base, head) == ["on_price", "on_all"]
+    assert compare(base, head).changed[SEED].rows != plain
+    assert (names(base, head) == ["on_price", "on_all"]) == plain
 
 
 @pytest.mark.parametrize("adapter", ["duckdb", "spark", "postgres", "snowflake"])

@@ -71,6 +71,8 @@ _TEXT_TYPES: Final = {
 """Types of which sqlglot leaves out the length in a cast. DuckDB ignores it; Spark (4.1 was executed)
 does by default."""
 _FIRST_DAY: Final = date(1900, 1, 1)
+_OF_A_UNIT: Final = "datename"
+"""A function of SQL Server whose first argument is a unit, of which sqlglot makes a format."""
 
 
 class DroppedTokens(NamedTuple):
@@ -137,18 +139,23 @@ def dropped_tokens(
         logging.getLogger(__name__).debug("cannot write out a query: %s", error)
     kinds = VALUES | NAMES if names else VALUES
     defaults = {f.strip("'").lower() for f in (engine.TIME_FORMAT, engine.DATE_FORMAT)}
-    before = None
+    before, called = None, ""
     held = _places_of_names(tree) if missing else {}
     for token in tokens if missing else ():
-        kind, behind = token.token_type, before
+        kind, behind, function = token.token_type, before, called
         before = kind
+        if kind is not TokenType.L_PAREN:
+            called = token.text.lower()
         if kind in NAMES and held.get(token.start) == token.text:
             continue  # where a word is there twice, as a name and in a path, it is the other
         words = [w for w in _words(token.text.lower()) if missing[w] > 0] if kind in kinds else []
         if not words:
             continue
         missing.subtract(words)
-        if kind in _STRINGS or (behind is TokenType.L_PAREN and token.text.upper() in units):
+        is_unit = behind is TokenType.L_PAREN and (
+            token.text.upper() in units or function == _OF_A_UNIT
+        )
+        if kind in _STRINGS or is_unit:
             if token.text.lower() not in defaults:  # a format that is left out
                 lost.constants.append(token.text)
         else:

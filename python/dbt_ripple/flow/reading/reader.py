@@ -18,6 +18,7 @@ from dbt_ripple.flow.reading.dropped_tokens import DroppedTokens, dropped_tokens
 from dbt_ripple.flow.reading.refusals import Unsupported, first_line, refuse_deep, refuse_misread
 from dbt_ripple.flow.reading.sqlglot_versions import in_new_form, may_not_end, misread, names_kept
 from dbt_ripple.flow.reading.text_repairs import (
+    with_aliases,
     with_json_arrows,
     with_spaces,
     without_unknown_pipes,
@@ -112,6 +113,7 @@ class Text:
             raise Unsupported(f"{what}, which this version of sqlglot misreads")
         for tree in trees:
             in_new_form(tree)
+            with_aliases(tree, self.dialect)
             if has_arrow(self.marks):
                 with_json_arrows(tree, self.dialect)
         return trees

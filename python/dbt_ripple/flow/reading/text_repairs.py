@@ -1,7 +1,7 @@
 """Texts that sqlglot misreads or does not parse, as texts that it reads: text in, text out.
 
 Comments and strings are safe, because the work is done between tokens. At the end are the trees that sqlglot makes
-otherwise than the engine reads the text (`with_json_arrows`): they are changed in place.
+otherwise than the engine reads the text (`with_json_arrows`, `with_aliases`): they are changed in place.
 """
 
 from __future__ import annotations
@@ -23,24 +23,29 @@ from dbt_ripple.flow.reading.token_kinds import NAMES, VALUES
 
 # -- characters without a width ---------------------------------------------------------------------
 
-_INVISIBLE: Final = "\u200b\u2060\ufeff"
-_AS_SPACES: Final = str.maketrans(_INVISIBLE, " " * len(_INVISIBLE))
+_INVISIBLE: Final = {
+    "clickhouse": "\u180e\u200b\u200c\u200d\u2060\ufeff",
+    "duckdb": "\u200b\u2060\ufeff",
+}
+"""What an engine reads as a space, and sqlglot as a letter of a name. A file may begin with one."""
 
 
 def with_spaces(sql: str, dialect: str, tokenize: Callable[[str], list[Any]]) -> str:
-    """The text with a space for each character that DuckDB reads as one and sqlglot as a letter of a name.
+    """The text with a space for each character that the engine reads as one and sqlglot as a letter of a name.
 
     It is as long as before, so that places in it stay what they are; quotes and comments stay, too.
     """
-    if dialect != "duckdb" or sql.isascii() or not any(c in sql for c in _INVISIBLE):
+    invisible = "" if sql.isascii() else _INVISIBLE.get(dialect, "")
+    if not any(c in sql for c in invisible):
         return sql
+    as_spaces = str.maketrans(invisible, " " * len(invisible))
     pieces = []
     done = 0
     for token in tokenize(sql):
-        if token.token_type is TokenType.VAR or sql[token.start] in _INVISIBLE:
+        if token.token_type is TokenType.VAR or sql[token.start] in invisible:
             pieces += [
                 sql[done : token.start],
-                sql[token.start : token.end + 1].translate(_AS_SPACES),
+                sql[token.start : token.end + 1].translate(as_spaces),
             ]
             done = token.end + 1
     return "".join((*pieces, sql[done:]))
@@ -309,6 +314,21 @@ _NO_VALUES_OF_JSON: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp
 _BIND_LATER: Final = (exp.Binary, exp.Between, exp.In)
 _CHAINED: Final = (exp.JSONExtract, exp.JSONExtractScalar)
 _BIND_FIRST: Final = (exp.Dot, exp.Collate)
+
+
+_ALIAS_FIRST: Final = frozenset({"fabric", "tsql"})
+"""Dialects that write `a = value` for `value as a` in a select list."""
+
+
+def with_aliases(tree: Any, dialect: str) -> None:
+    """Make `a = (select ...)` a value with an alias: sqlglot takes the name for that of a relation."""
+    if dialect not in _ALIAS_FIRST:
+        return
+    for query in [*tree.find_all(exp.Subquery)]:
+        alias = query.args.get("alias")
+        if alias is not None and query.arg_key == "expressions" and type(alias) is exp.Identifier:
+            query.set("alias", None)
+            query.replace(exp.Alias(this=query.copy(), alias=alias))
 
 
 def with_json_arrows(tree: Any, dialect: str) -> None:

@@ -395,7 +395,8 @@ def _is_plain(content: bytes, rows: list[list[str]]) -> bool:
     """Whether a file that could be read is read alike by a loader that guesses how it is written.
 
     DuckDB guesses quotes and escapes from the whole file, reads ``""`` as another value than nothing,
-    takes a blank line for a row, and cuts what stands around a value.
+    takes a blank line for a row, and cuts what stands around a value. An apostrophe is a quote only
+    where a value begins with it.
     """
     text = content.decode("utf-8-sig")
     if _GUESSED.search(text.rstrip("\r\n")):
@@ -404,8 +405,8 @@ def _is_plain(content: bytes, rows: list[list[str]]) -> bool:
     return all(value == value.strip() and not _QUOTES.search(value) for value in values)
 
 
-_GUESSED: Final = re.compile(r"[\\']|\"\"|\n[ \t]*\r?\n|^\s*#|\n\s*#|\r(?!\n)")
-_QUOTES: Final = re.compile(r"[\"\n\r]")
+_GUESSED: Final = re.compile(r"\\|\"\"|\n[ \t]*\r?\n|^\s*#|\n\s*#|\r(?!\n)")
+_QUOTES: Final = re.compile(r"^'|[\"\n\r]")
 
 
 def _shapes(values: Sequence[str]) -> set[str]:
