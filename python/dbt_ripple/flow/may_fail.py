@@ -58,14 +58,14 @@ def columns_that_may_fail(
         sql: a compiled query.
         dialect: sqlglot's name of its engine.
         read: the columns of views that it reads whose values may fail.
-        forced: whether something in the query has the engine evaluate all of it.
+        forced: whether something in the query has the engine evaluate all of it: then what overflows counts, too.
     """
     try:
         tree = parse_statement(sql, dialect)
     except UNREAD:
         return frozenset({EVERYTHING})
     failing = [node for node in tree.walk() if _fails(node, dialect)]
-    if forced and (failing or read):
+    if forced and (failing or read or tree.find(*_OVERFLOWING)):
         return frozenset({EVERYTHING})
     return made_of(tree, failing, read)
 

@@ -67,6 +67,7 @@ def run(sql: str, kind: str, above: str = "") -> dict[str, Any]:
         (COLUMN, f"{COLUMN} order by cast(s as int)", {*TESTS}),
         (PLAIN, f"with m as materialized ({PLAIN}) select k, n from m", {*TESTS}),
         (GROUPED, GROUPED.replace("select", "select distinct"), {*TESTS}),
+        (COLUMN, f"{COLUMN} order by k * 1000000", {*TESTS}),
         (PLAIN, f"with m as ({PLAIN}) select k, n from m", set()),
         (COLUMN, f"{COLUMN} order by n", set()),
         (COLUMN, f"with m as materialized ({COLUMN}) select k, n from m", set()),
