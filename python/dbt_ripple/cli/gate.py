@@ -19,7 +19,7 @@ from dbt_ripple.cli.options import (
 from dbt_ripple.cli.sides_options import sides_of_run_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.gate import rendered_gate
-from dbt_ripple.rendering.output import answer, say, warn
+from dbt_ripple.rendering.output import answer, count, say, warn
 from dbt_ripple.session.base_and_head import state_folder
 
 
@@ -140,8 +140,11 @@ def gate(
         ran = run_selection(gate_answer.selection, project_dir, folder, options, state=deferred)
         gate_answer.ran = ran
     say(report.notes)
-    for unique_id, reason in report.opaque.items():
-        warn(f"{unique_id} cannot be analysed ({reason.message}): it counts as changed")
+    if report.opaque and style != "text":
+        warn(
+            f"{count(len(report.opaque), 'node')} cannot be analysed, so each counts as changed;"
+            " --format text says why"
+        )
     answer(
         rendered_gate(gate_answer, style, project_dir),
         fit="wrap" if style == "text" else None,

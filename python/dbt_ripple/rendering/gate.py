@@ -71,7 +71,10 @@ def _text(gate_answer: GateAnswer) -> Iterator[str]:
         yield "what is about reach can be approved: --approved-by NAME"
     yield from affected_lines(report.affected)
     if report.opaque:
-        yield f"not analysed: {', '.join(report.opaque)}"
+        from dbt_ripple.rendering.selection import section_lines, spoken
+
+        unread = [(spoken(u, head), reason.message) for u, reason in report.opaque.items()]
+        yield from section_lines("not analysed, so each counts as changed", unread)
     yield f"recommendation: {report.recommendation}"
     if gate_answer.selection is not None:
         from dbt_ripple.rendering.selection import selection_lines

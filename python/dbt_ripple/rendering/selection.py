@@ -108,7 +108,8 @@ def is_empty(selection: Selection) -> bool:
 _Items = list[tuple[str, str]]
 
 
-def _spoken(unique_id: str, head: Project) -> str:
+def spoken(unique_id: str, head: Project) -> str:
+    """A node of head as people call it; what is no node of it by its id."""
     node = head.nodes.get(unique_id)
     return node.spoken_name if node else unique_id
 
@@ -131,14 +132,14 @@ def _cannot_be_built(selection: Selection, head: Project) -> _Items:
         causes[unique_id] = (
             f"{causes.get(unique_id) or _cause(tests[0])}; {count(len(tests), 'test')} blocked"
         )
-    return [(_spoken(u, head), cause) for u, cause in causes.items()]
+    return [(spoken(u, head), cause) for u, cause in causes.items()]
 
 
 def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, _Items]]:
     """What follows the tests: a title, and names with a text for each."""
 
     def name(unique_id: str) -> str:
-        return _spoken(unique_id, head)
+        return spoken(unique_id, head)
 
     yield (
         "proven",
@@ -192,17 +193,18 @@ def selection_lines(selection: Selection, head: Project, *, causes: bool = True)
     if selection.causes and causes:
         yield "changed:"
         yield from cause_lines(selection.causes, head)
-    yield from _section_lines("cannot be built", _cannot_be_built(selection, head))
+    yield from section_lines("cannot be built", _cannot_be_built(selection, head))
     if selection.tests and (selection.causes or selection.broken or selection.blocked):
         yield "tests:"
     width = min(60, max((len(test.name) for test in selection.tests), default=0))
     for test in selection.tests:
         yield f"  {test.name:<{width}}  {styled(test.reason.message, dim=True)}"
     for title, items in _sections(selection, head):
-        yield from _section_lines(title, items)
+        yield from section_lines(title, items)
 
 
-def _section_lines(title: str, items: _Items) -> Iterator[str]:
+def section_lines(title: str, items: _Items) -> Iterator[str]:
+    """A heading, and what stands below it with its reasons: the first few, and how many more there are."""
     if any(reason for _, reason in items):
         yield f"{title}:"
         for item, reason in items[:_SHOWN]:
