@@ -70,15 +70,15 @@ def columns_that_may_fail(
     return made_of(tree, failing, read)
 
 
-def forced_in(sql: str, dialect: str) -> list[str]:
+def forced_in(sql: str, dialect: str) -> set[str]:
     """What in a query has an engine evaluate what nobody reads: ORDER BY, and CTEs that are materialized."""
     try:
         tree: Any = parse_statement(sql, dialect)
     except UNREAD:
-        return []
+        return set()
     orders = [o for o in tree.find_all(exp.Order) if isinstance(o.parent, exp.Query)]
     once = [cte.this for cte in tree.find_all(exp.CTE) if cte.args.get("materialized")]
-    return sorted(written(node, dialect) for node in (*orders, *once))
+    return {written(node, dialect) for node in (*orders, *once)}
 
 
 def _fails(node: Any, dialect: str) -> bool:

@@ -140,8 +140,6 @@ def side_rows(
     keys: Types | None = None,
 ) -> Any:
     """What `load` writes of one side, as the project of this number."""
-    # The campaign writes a manifest of its own after `dbt docs generate`; its types are the catalog's.
-    project = project.having(catalog_is_older=False)
     context, seeds = ProjectContext(project), SeedFiles.by_their_values(project)
     analysis = analyse(project, own=True, seeds=seeds, context=context)
     analysis = with_test_outcomes(context, analysis, seeds, keys=keys)
@@ -173,7 +171,7 @@ def make(
     world: World, setting: Setting, edits: Iterator[tuple[str, str, Any]], to: Answers
 ) -> None:
     """Answer edits by `select`, and keep the rows of both sides."""
-    base = world.project
+    base = _with_its_catalog(world.project)
     folder = world.scratch
     folder.mkdir(parents=True, exist_ok=True)
     assets = assets_of(base, folder)
@@ -183,7 +181,7 @@ def make(
     then, now = (assets if there else [] for there in (setting.before, setting.after))
     before = [*side_rows(base, then, "base", 0)]
     for number, words, edit in edits:
-        head = world.head(edit)
+        head = _with_its_catalog(world.head(edit))
         seen = analyse(head)
         changed = head
         if then != now:
@@ -200,6 +198,11 @@ def make(
                 more = {"project_name": number} if table == "snapshots" else {}
                 own = row.snapshot_id.replace("base", number)
                 to.rows[table].append(replace(row, snapshot_id=own, **more))
+
+
+def _with_its_catalog(project: Project) -> Project:
+    """The campaign writes a manifest of its own after `dbt docs generate`; what the catalog says holds."""
+    return project.having(catalog_is_older=False)
 
 
 def edits_of(world: World, seed: int, numbers: Iterator[int]) -> Iterator[tuple[str, str, Any]]:

@@ -332,3 +332,18 @@ def test_what_a_query_is_written_of_names_its_tables_joins_and_set_operations() 
     clauses = text_of_query(sql, "duckdb").clauses
     for clause in ("FROM a", "FROM c", "WHERE p", "WHERE q", "UNION ALL", "LIMIT 3"):
         assert clauses[clause] == 1, clause
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        # DuckDB evaluates the first operand of OR for all rows, the second where it is not true.
+        ("x > 9 or x * 99999 > 1", "x * 99999 > 1 or x > 9", False),
+        ("(x > 9 or x * 99999 > 1) and p", "p and (x > 9 or x * 99999 > 1)", False),
+        ("x > 9 or p", "p or x > 9", True),
+        ("x > 9 and p", "p and x > 9", True),
+    ],
+)
+def test_what_may_overflow_stands_where_it_stands(one: str, other: str, same: bool) -> None:
+    first, second = (fingerprints(f"select x from a where {c}") for c in (one, other))
+    assert (first == second) is same

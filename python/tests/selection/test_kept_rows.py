@@ -284,7 +284,8 @@ def test_distinct_leaves_rows_that_are_distinct(then: str, now: str, found: list
 
 
 def test_distinct_makes_the_readers_of_a_view_evaluate_all_columns() -> None:
-    both = [GROUPED, GROUPED.replace("select", "select distinct")]
+    failing = GROUPED.replace("count(*)", "count(cast(code as integer))")
+    both = [failing, failing.replace("select", "select distinct")]
     views = (over({}, "", node(COUNTED_BY, sql, ORDERS, **VIEW)) for sql in both)
     with mock.patch("dbt_ripple.changes.compare.prove_equivalent", return_value=False):
         assert selected(*views) == ["of_n"]

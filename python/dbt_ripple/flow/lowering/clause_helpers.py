@@ -94,7 +94,7 @@ class ClauseHelpers(Expressions):
             elif isinstance(node, exp.Paren):
                 stack.append(node.this)
             else:
-                fails = may_fail(node, self.dialect)
+                fails = may_fail(node, self.dialect, by_overflow=True)
                 conjuncts.append(self.lower_alone(node, kind))
                 conjuncts[-1].may_fail = fails
         return conjuncts

@@ -167,7 +167,7 @@ class Operators(ExpressionWalk):
             elif current is node:
                 return self.generic(node, kind)
             else:
-                in_turn = in_turn or may_fail(current, self.dialect)
+                in_turn = in_turn or may_fail(current, self.dialect, by_overflow=True)
                 terms.append(self.expr(current, kind))
         tag = t.__name__.encode()
         if in_turn:

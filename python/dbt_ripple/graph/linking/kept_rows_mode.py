@@ -16,6 +16,7 @@ from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.fact_mode import Evidence, FactMode
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery
+from dbt_ripple.graph.unresolved_names import STORED
 from dbt_ripple.reasons import Reason
 
 
@@ -41,8 +42,24 @@ class KeptRowsMode(FactMode):
         """As with facts; a join is looked up by tables only."""
         constraints = self.known_constraints
         outer = constraints.looks_up, constraints.is_stored
-        constraints.looks_up = constraints.is_stored = node.materialized == "table"
+        constraints.looks_up = node.materialized == "table"
+        constraints.is_stored = constraints.looks_up or _never_fails(linker, node)
         try:
             return super().follow(linker, unique_id, node)
         finally:
             constraints.looks_up, constraints.is_stored = outer
+
+
+def _never_fails(linker: Linker, node: Node) -> bool:
+    """Whether a query with a DISTINCT fails of no rows, however much of it an engine evaluates."""
+    sql = node.compiled_code or ""
+    if node.resource_type != "model" or "distinct" not in sql.lower():
+        return False
+    from dbt_ripple.flow.may_fail import columns_that_may_fail
+
+    above = (linker.project.nodes.get(u) for u in linker.project.parents.get(node.unique_id, ()))
+    return all(
+        parent is not None
+        and (parent.resource_type in ("source", "seed") or parent.materialized in STORED)
+        for parent in above
+    ) and not columns_that_may_fail(sql, linker.dialect, forced=True)
