@@ -219,7 +219,8 @@ class Code(StrEnum):
     )
     EVALUATED_OTHERWISE = (
         "evaluated_otherwise",
-        "an engine that reads {name} evaluates other parts of it than before, and one of them may fail: running it shows it",
+        "{name} is evaluated otherwise when it is read (by its materialization, an ORDER BY or a MATERIALIZED CTE), and a value "
+        "of it, such as a cast, may fail: running the test shows it",
     )
     ONLY_TESTS_INLINE = (
         "only_tests_inline",
