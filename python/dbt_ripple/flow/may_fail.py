@@ -71,14 +71,16 @@ def columns_that_may_fail(
 
 
 def forced_in(sql: str, dialect: str) -> set[str]:
-    """What in a query has an engine evaluate what nobody reads: ORDER BY, and CTEs that are materialized."""
+    """What in a query has an engine evaluate what nobody reads: ORDER BY, DISTINCT, and CTEs that are materialized."""
     try:
         tree: Any = parse_statement(sql, dialect)
     except UNREAD:
         return set()
     orders = [o for o in tree.find_all(exp.Order) if isinstance(o.parent, exp.Query)]
     once = [cte.this for cte in tree.find_all(exp.CTE) if cte.args.get("materialized")]
-    return {written(node, dialect) for node in (*orders, *once)}
+    distinct = [d.parent for d in tree.find_all(exp.Distinct) if isinstance(d.parent, exp.Select)]
+    items = (item for select in distinct for item in select.expressions)
+    return {written(node, dialect) for node in (*orders, *once, *items)}
 
 
 def _fails(node: Any, dialect: str) -> bool:

@@ -304,8 +304,9 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
 def readers_of_what_may_fail(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """The tests and tables that may fail by what they read of a view, or may not any more.
 
-    They read, directly or through views, a model that is a view on one side and a table on the other one, or a
-    view of which an ORDER BY or what is materialized in it was edited: columns of it that may fail.
+    They read, directly or through views, columns that may fail of a model that is a view on one side and a table
+    on the other one; or a view whose rows did not change, but of which an ORDER BY, a DISTINCT or what is materialized in
+    it was edited, or in what conditions a column of a view above stands that may fail.
 
     Returns:
         The unique_id of the reader, and the model's.
@@ -315,17 +316,26 @@ def readers_of_what_may_fail(comparison: Comparison) -> Iterator[tuple[str, str]
     views = [*_views_on_either_side(comparison)]
     edited = {*rewritten(comparison, views)}
 
+    def above(project: Project, unique_id: str) -> frozenset[str]:
+        views = [p for p in project.parents.get(unique_id, ()) if _is_view(project.nodes.get(p))]
+        return frozenset[str]().union(*(may_fail(project, p) for p in views))
+
     def may_fail(project: Project, unique_id: str, forced: bool = False) -> frozenset[str]:
         from dbt_ripple.flow.may_fail import columns_that_may_fail
 
-        node = project.nodes[unique_id]
-        above = [p for p in project.parents.get(unique_id, ()) if _is_view(project.nodes.get(p))]
-        read = frozenset[str]().union(*(may_fail(project, p) for p in above))
-        return columns_that_may_fail(node.compiled_code or "", dialect, read, forced=forced)
+        sql = project.nodes[unique_id].compiled_code or ""
+        return columns_that_may_fail(sql, dialect, above(project, unique_id), forced=forced)
 
     for unique_id in views:
         then, now = base.nodes[unique_id], head.nodes[unique_id]
-        forced = unique_id in edited and _forces_otherwise(then, now, dialect)
+        change = comparison.changed.get(unique_id)
+        forced = (
+            unique_id in edited
+            and not (change is not None and change.rows)
+            and _evaluates_otherwise(
+                then, now, dialect, bool(above(base, unique_id) | above(head, unique_id))
+            )
+        )
         if not forced and then.materialized == now.materialized:
             continue
         columns = may_fail(base, unique_id, forced) | may_fail(head, unique_id, forced)
@@ -345,25 +355,33 @@ def readers_of_what_may_fail(comparison: Comparison) -> Iterator[tuple[str, str]
         yield from ((u, unique_id) for u in sorted(readers) if not passes_on(u))
 
 
-def tests_that_may_fail(comparison: Comparison, left_out: Collection[str]) -> dict[str, Reason]:
+def tests_that_may_fail(comparison: Comparison, left_out: Collection[str]) -> dict[str, str]:
     """The tests among `readers_of_what_may_fail`, but those that are left out: whatever is proven of their rows.
 
     Returns:
-        The reason of each.
+        The model that each reads.
     """
     nodes = comparison.head.nodes
     return {
-        unique_id: Code.EVALUATED_OTHERWISE(name=nodes[view].display_name)
+        unique_id: view
         for unique_id, view in readers_of_what_may_fail(comparison)
         if nodes[unique_id].resource_type == "test" and unique_id not in left_out
     }
 
 
-def _forces_otherwise(then: Node, now: Node, dialect: str) -> bool:
-    from dbt_ripple.flow.may_fail import forced_in
+def _evaluates_otherwise(then: Node, now: Node, dialect: str, may_fail_above: bool) -> bool:
+    """Whether an edit may have an engine evaluate more of a query, or in another order.
 
-    one, other = (forced_in(node.compiled_code or "", dialect) for node in (then, now))
-    return one != other
+    What may fail in the query itself keeps its place in fingerprints; what may in views above does not.
+    """
+    from dbt_ripple.flow.may_fail import forced_in
+    from dbt_ripple.flow.query_text import computed
+
+    one, other = then.compiled_code or "", now.compiled_code or ""
+    if forced_in(one, dialect) != forced_in(other, dialect):
+        return True
+    before, after = computed(one, dialect), computed(other, dialect)
+    return may_fail_above and (before is None or before != after)
 
 
 def _views_on_either_side(comparison: Comparison) -> Iterator[str]:

@@ -27,7 +27,7 @@ from dbt_ripple.graph.lineage_tests import lineage_tests
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.graph.traversal import breadth_first_tree, reach_all
 from dbt_ripple.reasons import Code, Reason
-from dbt_ripple.selection.impact_paths import ImpactPaths
+from dbt_ripple.selection.impact_paths import ImpactPaths, spelled
 from dbt_ripple.selection.models_to_build import (
     blocked_tests,
     only_tests_compile,
@@ -119,9 +119,14 @@ def select_from(
     if not comparison.everything:
         impacted |= tests_to_try(comparison, {*impacted, *left_out.unique_ids})
     alone = only_tests_compile(comparison, impacted)
+    views: dict[str, str] = {}
     if not comparison.everything:
         blocked_ids = {test.unique_id for test in left_out.blocked}
-        alone |= tests_that_may_fail(comparison, impacted.keys() | blocked_ids)
+        views = tests_that_may_fail(comparison, impacted.keys() | blocked_ids)
+    alone |= {
+        test: Code.EVALUATED_OTHERWISE(name=head.nodes[view].display_name)
+        for test, view in views.items()
+    }
     impacted |= alone
     proven = [test for test in left_out.proven if test.unique_id not in alone]
     blocked = [test for test in left_out.blocked if test.unique_id not in alone]
@@ -132,7 +137,7 @@ def select_from(
             unique_id=unique_id,
             name=head.nodes[unique_id].name,
             reason=reason,
-            path=path,
+            path=[spelled((views[unique_id], ROWS)), unique_id] if unique_id in views else path,
             not_proven=left_out.not_proven.get(unique_id, msgspec.UNSET),
         )
         for unique_id, (reason, path) in reasons.of_tests(impacted).items()

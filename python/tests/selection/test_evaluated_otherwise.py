@@ -9,6 +9,8 @@ import pytest
 from hand_made import check, node, picked, project
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.changes import compare
+from dbt_ripple.selection.models_to_build import readers_of_what_may_fail
 
 T, V, W = "source.p.raw.t", "model.p.v", "model.p.w"
 TYPES = {T: {"k": "INTEGER", "s": "VARCHAR"}, V: {"k": "INTEGER", "n": "INTEGER"}}
@@ -108,6 +110,31 @@ def test_what_may_fail_may_stand_in_a_view_above(above: str, selected: set[str])
     sql = "select k, n from s.above"
     sides = (side(sql, kind, above=above) for kind in ("table", "view"))
     assert {test.name for test in picked(*sides).tests} == selected
+
+
+IN_TURN = "select k, n from s.above where {} and {}"
+
+
+@pytest.mark.parametrize(
+    ("above", "now", "selected"),
+    [
+        (PLAIN, IN_TURN.format("n > 1", "k < 5"), {*TESTS}),
+        (COLUMN, IN_TURN.format("n > 1", "k < 5"), set()),
+        (PLAIN, f"with c as (select * from s.above) {IN_TURN.format('k < 5', 'n > 1')}".replace("n from s.above", "n from c"), set()),
+    ],
+)  # fmt: skip
+def test_a_condition_on_what_may_fail_in_a_view_above_is_moved(
+    above: str, now: str, selected: set[str]
+) -> None:
+    then = IN_TURN.format("k < 5", "n > 1")
+    sides = (side(sql, above=above) for sql in (then, now))
+    assert {test.name for test in picked(*sides).tests} == selected
+
+
+def test_what_is_edited_too_is_selected_by_its_rows_alone() -> None:
+    """Proofs of tests ask themselves who evaluates a view that changed."""
+    comparison = compare(side(PLAIN), side(f"{PLAIN} where k > 1 order by n"))
+    assert [*readers_of_what_may_fail(comparison)] == []
 
 
 @pytest.mark.parametrize(("below", "built"), [("view", [V]), ("table", [V, W])])

@@ -565,7 +565,7 @@ def _above(select: Any, rewriting: Rewriting) -> list[tuple[Any, Any, str]]:
     return columns
 
 
-@rule("DISTINCT of groups", exp.Select, of_sources=True, reorders=True, evaluates=True)
+@rule("DISTINCT of groups", exp.Select, of_sources=True, reorders=True)
 def distinct_of_groups(select: exp.Select, rewriting: Rewriting) -> Any:
     """Groups of which all keys are shown are distinct."""
     distinct, keys = select.args.get("distinct"), _plain_group(select)
