@@ -283,11 +283,12 @@ def _is_true(condition: Any) -> bool:
     return isinstance(condition, exp.Boolean) and bool(condition.this)
 
 
-def computed(sql: str, dialect: str) -> set[str] | None:
+def computed(sql: str, dialect: str, *, outputs: bool = True) -> set[str] | None:
     """What a query computes anywhere, also where nothing reads it; None where it cannot be parsed.
 
     These are its conditions, keys and outputs, without names of tables and outputs. A column that
-    is only passed on is none of them, but beside an aggregate, where it may not stand.
+    is only passed on is none of them, but beside an aggregate, where it may not stand. Without ``outputs``
+    conditions and keys alone.
     """
     try:
         parsed: Any = parse_statement(sql, dialect)
@@ -296,7 +297,7 @@ def computed(sql: str, dialect: str) -> set[str] | None:
         texts: set[str] = set()
         # The innermost first: what stands around a query holds a mark in its place.
         for query in reversed(list(parsed.find_all(exp.Select))):
-            alone = [e.unalias() for e in query.expressions]
+            alone = [e.unalias() for e in query.expressions] if outputs else []
             grouped = query.args.get("group") or any(e.find(exp.AggFunc) for e in alone)
             texts.update(
                 written(e, dialect)

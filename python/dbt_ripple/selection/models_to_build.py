@@ -28,6 +28,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.comparison import NodeChange
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.changes.rewritten import rewritten
@@ -333,7 +334,8 @@ def readers_of_what_may_fail(comparison: Comparison) -> Iterator[tuple[str, str]
             unique_id in edited
             and not (change is not None and change.rows)
             and _evaluates_otherwise(
-                then, now, dialect, bool(above(base, unique_id) | above(head, unique_id))
+                *(then, now, dialect, change),
+                may_fail_above=bool(above(base, unique_id) | above(head, unique_id)),
             )
         )
         if not forced and then.materialized == now.materialized:
@@ -369,19 +371,26 @@ def tests_that_may_fail(comparison: Comparison, left_out: Collection[str]) -> di
     }
 
 
-def _evaluates_otherwise(then: Node, now: Node, dialect: str, may_fail_above: bool) -> bool:
-    """Whether an edit may have an engine evaluate more of a query, or in another order.
+def _evaluates_otherwise(
+    then: Node, now: Node, dialect: str, changed: NodeChange | None, may_fail_above: bool
+) -> bool:
+    """Whether an edit may have an engine evaluate more of a query, or in another order, for columns that did not change.
 
     What may fail in the query itself keeps its place in fingerprints; what may in views above does not.
     """
     from dbt_ripple.flow.may_fail import forced_in
-    from dbt_ripple.flow.query_text import computed
+    from dbt_ripple.flow.query_text import computed, text_of_query
 
     one, other = then.compiled_code or "", now.compiled_code or ""
     if forced_in(one, dialect) != forced_in(other, dialect):
         return True
-    before, after = computed(one, dialect), computed(other, dialect)
-    return may_fail_above and (before is None or before != after)
+    if not may_fail_above:
+        return False
+    if computed(one, dialect, outputs=False) != computed(other, dialect, outputs=False):
+        return True
+    before, after = (text_of_query(sql, dialect).definitions for sql in (one, other))
+    others = {name.lower() for name in (changed.redefined if changed is not None else ())}
+    return any(before[c] != after[c] for c in before.keys() & after.keys() - others)
 
 
 def _views_on_either_side(comparison: Comparison) -> Iterator[str]:

@@ -131,6 +131,26 @@ def test_a_condition_on_what_may_fail_in_a_view_above_is_moved(
     assert {test.name for test in picked(*sides).tests} == selected
 
 
+SUMMED = "select k, sum(case when k < 5 then n end) as n from s.above group by k"
+FILTERED = "select k, sum(n) filter (where k < 5) as n from s.above group by k"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "selected"),
+    [
+        (SUMMED, FILTERED, {*TESTS}),
+        (SUMMED, SUMMED.replace("n end", "n * 2 end"), {"of_n", "below"}),  # as a column that changed
+        (SUMMED, SUMMED.replace(") as n from", ") as n, max(n) as more from"), set()),
+        (f"select k, n, n + 1 as more from ({SUMMED}) as o", SUMMED, set()),
+    ],
+)  # fmt: skip
+def test_a_column_is_said_otherwise_of_what_may_fail_in_a_view_above(
+    then: str, now: str, selected: set[str]
+) -> None:
+    sides = (side(sql, above=PLAIN) for sql in (then, now))
+    assert {test.name for test in picked(*sides).tests} == selected
+
+
 def test_what_is_edited_too_is_selected_by_its_rows_alone() -> None:
     """Proofs of tests ask themselves who evaluates a view that changed."""
     comparison = compare(side(PLAIN), side(f"{PLAIN} where k > 1 order by n"))
