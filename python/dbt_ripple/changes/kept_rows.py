@@ -59,7 +59,7 @@ def _sides(comparison: Comparison, cache: Cache | None) -> tuple[KeptRowsMode, K
     """Base and head; both know the types that base's catalog has, head of columns that did not change."""
     types, unchanged = comparison.base.types, comparison.unchanged()
     constraints, seeds = KnownConstraints(), comparison.seeds
-    nodes, after = comparison.head.nodes, comparison.head_analysis.nodes
+    nodes = comparison.head.nodes
 
     def of_unchanged(unique_id: str) -> Iterable[CatalogColumn]:
         columns = types.get(unique_id, ())
@@ -67,8 +67,6 @@ def _sides(comparison: Comparison, cache: Cache | None) -> tuple[KeptRowsMode, K
             return columns
         change, node = comparison.changed.get(unique_id), nodes.get(unique_id)
         if change is None or node is None or node.resource_type not in ("model", "snapshot"):
-            return ()
-        if change.kind != "changed" or after[unique_id].status != "analysed":
             return ()
         others = {name.lower() for name in (*change.redefined, *change.added)}
         return [column for column in columns if column.name.lower() not in others]

@@ -25,10 +25,11 @@ And which tests are blocked (`blocked_tests`), because what is built above them 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.comparison import NodeChange
+from dbt_ripple.changes.comparison import NodeChange, made_once
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.changes.rewritten import rewritten
@@ -302,7 +303,8 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
     return chosen
 
 
-def readers_of_what_may_fail(comparison: Comparison) -> Iterator[tuple[str, str]]:
+@made_once
+def readers_of_what_may_fail(comparison: Comparison) -> list[tuple[str, str]]:
     """The tests and tables that may fail by what they read of a view, or may not any more.
 
     They read, directly or through views, columns that may fail of a model that is a view on one side and a table
@@ -317,16 +319,21 @@ def readers_of_what_may_fail(comparison: Comparison) -> Iterator[tuple[str, str]
     views = [*_views_on_either_side(comparison)]
     edited = {*rewritten(comparison, views)}
 
-    def above(project: Project, unique_id: str) -> frozenset[str]:
+    # Once for each view, however many ways lead to it.
+    @cache
+    def above(on_head: bool, unique_id: str) -> frozenset[str]:
+        project = head if on_head else base
         views = [p for p in project.parents.get(unique_id, ()) if _is_view(project.nodes.get(p))]
-        return frozenset[str]().union(*(may_fail(project, p) for p in views))
+        return frozenset[str]().union(*(may_fail(on_head, p) for p in views))
 
-    def may_fail(project: Project, unique_id: str, forced: bool = False) -> frozenset[str]:
+    @cache
+    def may_fail(on_head: bool, unique_id: str, forced: bool = False) -> frozenset[str]:
         from dbt_ripple.flow.may_fail import columns_that_may_fail
 
-        sql = project.nodes[unique_id].compiled_code or ""
-        return columns_that_may_fail(sql, dialect, above(project, unique_id), forced=forced)
+        sql = (head if on_head else base).nodes[unique_id].compiled_code or ""
+        return columns_that_may_fail(sql, dialect, above(on_head, unique_id), forced=forced)
 
+    found: list[tuple[str, str]] = []
     for unique_id in views:
         then, now = base.nodes[unique_id], head.nodes[unique_id]
         change = comparison.changed.get(unique_id)
@@ -335,12 +342,12 @@ def readers_of_what_may_fail(comparison: Comparison) -> Iterator[tuple[str, str]
             and not (change is not None and change.rows)
             and _evaluates_otherwise(
                 *(then, now, dialect, change),
-                may_fail_above=bool(above(base, unique_id) | above(head, unique_id)),
+                may_fail_above=bool(above(False, unique_id) | above(True, unique_id)),
             )
         )
         if not forced and then.materialized == now.materialized:
             continue
-        columns = may_fail(base, unique_id, forced) | may_fail(head, unique_id, forced)
+        columns = may_fail(False, unique_id, forced) | may_fail(True, unique_id, forced)
         there = (*analysis.nodes[unique_id].columns, ROWS) if unique_id in analysis.nodes else ()
         starts = [(unique_id, c) for c in there if EVERYTHING in columns or c.lower() in columns]
 
@@ -354,7 +361,8 @@ def readers_of_what_may_fail(comparison: Comparison) -> Iterator[tuple[str, str]
         read = reach_all(starts, children, through=lambda vertex: passes_on(vertex[0]))
         readers = {reader for reader, _ in read} - {unique_id}
         readers |= {test for test, *vertex in analysis.test_columns if (*vertex,) in read}
-        yield from ((u, unique_id) for u in sorted(readers) if not passes_on(u))
+        found += [(u, unique_id) for u in sorted(readers) if not passes_on(u)]
+    return found
 
 
 def tests_that_may_fail(comparison: Comparison, left_out: Collection[str]) -> dict[str, str]:
@@ -397,7 +405,11 @@ def _views_on_either_side(comparison: Comparison) -> Iterator[str]:
     """The models that are a view on one side, and of which the query or how it is stored may differ."""
     for now in comparison.head.of_type("model"):
         then = comparison.base.nodes.get(now.unique_id)
-        if then is not None and then is not now and (_is_view(then) or _is_view(now)):
+        if (
+            then is not None
+            and (_is_view(then) or _is_view(now))
+            and (then.materialized, then.compiled_code) != (now.materialized, now.compiled_code)
+        ):
             yield now.unique_id
 
 

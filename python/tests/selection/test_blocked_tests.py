@@ -282,3 +282,17 @@ def test_of_other_engines_it_is_not_said(why: str) -> None:
 def test_the_reason_says_what_is_refused() -> None:
     selection = select(on_duckdb(ON_BASE["no key"]), on_duckdb(REFUSED["no key"]))
     assert str(selection.blocked[0].reason) == "mart cannot be built: cannot find kind in GROUP BY"
+
+
+def test_a_blocked_test_is_not_tried_for_what_may_fail_in_a_view() -> None:
+    def made(stg: str, kind: str) -> Project:
+        text = stg.replace("select id,", "select cast(id as int) as id,")
+        both = "select s.id from s.stg as s join s.mart as m on s.id = m.id where s.id is null"
+        nodes = side(text, stg_config={"materialized": kind}).nodes.values()
+        on_both = check("on_both", both, "model.p.stg", "model.p.mart")
+        return project(*nodes, on_both, catalog={RAW: ["id", "kind"]})
+
+    running, blocked = answer(made(STAGED, "table"), made(RENAMED, "view"))
+    assert "on_both" in blocked
+    assert "on_both" not in running
+    assert "on_stg" in running

@@ -172,3 +172,22 @@ def test_a_table_between_has_evaluated_it() -> None:
         for made in sides
     ]
     assert {test.name for test in picked(*sides).tests} == {"of_n", "below"}
+
+
+def test_views_that_many_ways_lead_to_are_looked_at_once() -> None:
+    def stacked(kind: str) -> Project:
+        nodes = [
+            node(T, columns=["k", "s"]),
+            node("model.p.v0", PLAIN, T, config={"materialized": "view"}),
+        ]
+        for i in range(40):
+            sql = f"select a.k, b.n from s.v{i} as a join s.w{i} as b on a.k = b.k"
+            twin = node(f"model.p.w{i}", f"select k, n from s.v{i}", f"model.p.v{i}")
+            above = node(f"model.p.v{i + 1}", sql, f"model.p.v{i}", f"model.p.w{i}")
+            twin.config["materialized"] = above.config["materialized"] = "view"
+            nodes += [twin, above]
+        nodes[-1].config["materialized"] = kind
+        test = check("of_top", "select n from s.v40 where n is null", "model.p.v40")
+        return project(*nodes, test, types=TYPES, adapter="duckdb")
+
+    assert [t.name for t in picked(stacked("table"), stacked("view")).tests] == ["of_top"]

@@ -59,7 +59,6 @@ def _never_fails(linker: Linker, node: Node) -> bool:
 
     above = (linker.project.nodes.get(u) for u in linker.project.parents.get(node.unique_id, ()))
     return all(
-        parent is not None
-        and (parent.resource_type in ("source", "seed") or parent.materialized in STORED)
+        parent is not None and (parent.resource_type == "source" or parent.materialized in STORED)
         for parent in above
     ) and not columns_that_may_fail(sql, linker.dialect, forced=True)
