@@ -59,14 +59,13 @@ def _sides(comparison: Comparison, cache: Cache | None) -> tuple[KeptRowsMode, K
     """Base and head; both know the types that base's catalog has, head of columns that did not change."""
     types, unchanged = comparison.base.types, comparison.unchanged()
     constraints, seeds = KnownConstraints(), comparison.seeds
-    nodes = comparison.head.nodes
 
     def of_unchanged(unique_id: str) -> Iterable[CatalogColumn]:
         columns = types.get(unique_id, ())
         if unique_id in unchanged:
             return columns
-        change, node = comparison.changed.get(unique_id), nodes.get(unique_id)
-        if change is None or node is None or node.resource_type not in ("model", "snapshot"):
+        change = comparison.changed.get(unique_id)
+        if change is None:
             return ()
         others = {name.lower() for name in (*change.redefined, *change.added)}
         return [column for column in columns if column.name.lower() not in others]
