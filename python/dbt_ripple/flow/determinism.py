@@ -222,7 +222,7 @@ class QueryPieces:
                 return Nondeterminism("a positional join sees the order of rows", Cause.ORDER)
         if isinstance(node, exp.With) and node.args.get("recursive"):
             return Nondeterminism("WITH RECURSIVE", Cause.TIES)
-        if isinstance(node, exp.Subquery) and _is_value(node) and not _is_one_row(node.this):
+        if isinstance(node, exp.Subquery) and _is_value(node) and not is_one_row(node.this):
             return Nondeterminism("a subquery may be the first of several rows", Cause.ORDER)
         return None
 
@@ -540,7 +540,8 @@ def _is_value(subquery: Any) -> bool:
     )
 
 
-def _is_one_row(query: Any) -> bool:
+def is_one_row(query: Any) -> bool:
+    """Whether a query is an aggregate of all rows, so that it gives one."""
     return (
         isinstance(query, exp.Select)
         and not query.args.get("group")

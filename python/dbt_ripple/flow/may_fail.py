@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.determinism import classes
+from dbt_ripple.flow.determinism import classes, cte_of, is_distinct, is_one_row
+from dbt_ripple.flow.query_text import conjuncts, folded
 from dbt_ripple.flow.reading.dialects import written
 from dbt_ripple.flow.reading.reader import UNREAD, parse_statement
-from dbt_ripple.flow.varying_columns import EVERYTHING, made_of
+from dbt_ripple.flow.varying_columns import EVERYTHING, column_of, made_of
 
 DIVIDES_BY_ZERO: Final = frozenset({"duckdb", "hive", "mysql", "spark2", "sqlite"})
 """Dialects in which `/` by zero gives a value, or NULL; in all but DuckDB, `//` and `%` by zero, too."""
@@ -22,11 +25,28 @@ _CASTS_TO_NULL: Final = frozenset({"hive", "spark2"})
 _NEVER: Final = classes(
     "And Or Xor Case If Coalesce Nullif Nvl2 Lower Upper Trim Length Concat ConcatWs Substring Left Right Replace "
     "Abs Greatest Least Extract DateTrunc TimestampTrunc Year Month Day Quarter Hour Minute CurrentDate "
-    "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith EndsWith Contains Exists RegexpLike DateAdd DateSub DateDiff Round"
+    "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith EndsWith Contains Exists RegexpLike DateAdd "
+    "DateSub DateDiff Round Sign SHA SHA2 MD5 SplitPart ArrayContains Struct Columns Unnest Explode RegexpReplace"
 )
 """Functions of sqlglot's that fail for no value of the types that they take; an aggregate is no other."""
 _OVERFLOWING: Final = (exp.Add, exp.Sub, exp.Mul)
 _DIVISIONS: Final = classes("Div IntDiv Mod")
+_OF_SOME_ROWS: Final = classes(
+    "Case If Coalesce Nullif Nvl2 And Or Filter Lambda Subquery Exists In Any All"
+)
+_CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
+_TURNED: Final = {
+    exp.EQ: exp.EQ,
+    exp.NEQ: exp.NEQ,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
+"""How a comparison is said with its operands turned: both are evaluated."""
+_STEPS: Final = classes(
+    "Where Having Group Qualify Order Join Window Limit Offset Fetch Lateral Unnest Pivot TableSample"
+)
 _QUERIES: Final = (exp.From, exp.Join, exp.In, exp.Exists, exp.CTE, exp.SetOperation)
 
 
@@ -47,43 +67,144 @@ def may_fail(expression: Any, dialect: str, *, by_overflow: bool = False) -> boo
     )
 
 
-def columns_that_may_fail(
-    sql: str, dialect: str, read: Collection[str] = (), *, forced: bool = False
-) -> frozenset[str]:
-    """The columns of a query, in lower case, whose values may fail when they are read.
-
-    An engine that is asked for other columns need not evaluate these. `EVERYTHING` where it may be any.
+class Evaluated:
+    """What an engine evaluates of a query, to be held against the same query in other words.
 
     Args:
         sql: a compiled query.
         dialect: sqlglot's name of its engine.
-        read: the columns of views that it reads whose values may fail.
-        forced: whether something in the query has the engine evaluate all of it: then what overflows counts, too.
+        read: the columns of views that it reads whose values may fail, in lower case.
+        renamed: how the other side calls columns that it reads, by their names here in lower case.
+
+    Attributes:
+        forced: what has an engine evaluate what nobody reads: ORDER BY, DISTINCT, and CTEs that are evaluated once.
+        steps: what decides for which rows, and when, anything is evaluated: conditions, keys, joins, windows, limits.
+        items: what is computed for columns, by its text.
+
+    All are texts without the names of tables; what `query_text.folded` takes as the same is the same.
     """
-    try:
-        tree = parse_statement(sql, dialect)
-    except UNREAD:
-        return frozenset({EVERYTHING})
-    failing = [node for node in tree.walk() if _fails(node, dialect)]
-    if forced and (failing or read or tree.find(*_OVERFLOWING)):
-        return frozenset({EVERYTHING})
-    return made_of(tree, failing, read)
+
+    def __init__(
+        self,
+        sql: str,
+        dialect: str,
+        read: Collection[str] = (),
+        renamed: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._dialect, self._read, self._renamed = dialect, read, renamed
+        self.forced: set[str] = set()
+        self.steps: set[str] = set()
+        self.items: dict[str, list[Any]] = {}
+        try:
+            self._tree: Any = parse_statement(folded(sql, dialect), dialect)
+        except UNREAD:
+            self._tree = None
+            self.steps = {sql}
+            return
+        self._failing = [node for node in self._tree.walk() if _fails(node, dialect)]
+        self._names = {*read}
+        items = [i for select in self._tree.find_all(exp.Select) for i in select.expressions]
+        while (
+            more := {column_of(i, compared=False) for i in items if self._enters(i)} - self._names
+        ):
+            self._names |= more
+        for node in self._tree.walk():
+            self._note(node)
+        times = Counter(id(cte_of(table)) for table in self._tree.find_all(exp.Table))
+        self.forced |= {
+            f"once {cte.alias.lower()}"
+            for cte in self._tree.find_all(exp.CTE)
+            if cte.args.get("materialized") or times[id(cte)] > 1
+        }
+
+    def may_fail(self, *, forced: bool = False) -> frozenset[str]:
+        """The columns of the query, in lower case, whose values may fail when they are read.
+
+        An engine that is asked for other columns need not evaluate these. `EVERYTHING` where it may be any.
+
+        Args:
+            forced: whether something in the query has the engine evaluate all of it: then what overflows counts, too.
+        """
+        if self._tree is None:
+            return frozenset({EVERYTHING})
+        if forced and (self._failing or self._read or self._tree.find(*_OVERFLOWING)):
+            return frozenset({EVERYTHING})
+        return made_of(self._tree, self._failing, self._read)
+
+    def made_otherwise(self, said: Collection[str], read: Collection[str]) -> frozenset[str]:
+        """The columns of the query that ask for what may fail only of some rows, in words of this side alone.
+
+        What may fail and stands there itself is left to fingerprints, which keep its place; here it has a name.
+
+        Args:
+            said: the texts of what the other side computes.
+            read: the columns of views that it reads of which that is so.
+        """
+        if self._tree is None:
+            return frozenset({EVERYTHING})
+        other = [item for text in self.items.keys() - {*said} for item in self.items[text]]
+        asked = [i for i in other if i.find(*_OF_SOME_ROWS) and self._names_one(i)]
+        return made_of(self._tree, asked, read)
+
+    def _note(self, node: Any) -> None:
+        if isinstance(node, _CONDITIONS) and not self._enters(node):
+            self.steps |= {f"{node.key} {self._text(c)}" for c in conjuncts(node.this)}
+        elif isinstance(node, _STEPS):
+            self.steps.add(self._text(node))
+        elif isinstance(node, exp.SetOperation):
+            self.steps.add(f"{node.key} {is_distinct(node)}")
+        elif isinstance(node, exp.Select):
+            for item in node.expressions:
+                if not isinstance(said := item.unalias(), exp.Column | exp.Star):
+                    self.items.setdefault(self._text(said), []).append(item)
+        if isinstance(node, exp.Order) and isinstance(node.parent, exp.Query):
+            self.forced.add(self._text(node))
+        if isinstance(node, exp.Query) and (node.args.get("distinct") or _is_compared(node)):
+            self.forced.add("DISTINCT")
+
+    def _text(self, node: Any) -> str:
+        around = exp.Paren(this=node.copy())
+        for named in [*around.find_all(exp.Column, exp.Table, exp.Subquery, exp.CTE)]:
+            if isinstance(named, exp.Column):
+                named.replace(exp.column(self._renamed.get(named.name.lower(), named.name)))
+            elif isinstance(named, exp.Table):
+                named.replace(exp.table_("t"))
+            else:
+                named.set("alias", None)
+        for compared in [*around.find_all(*_TURNED)]:
+            one, other = compared.left.unnest(), compared.right.unnest()
+            if written(one, self._dialect) > written(other, self._dialect):
+                compared.replace(_TURNED[type(compared)](this=other, expression=one))
+        if isinstance(around.this, exp.Join) and around.this.args.get("on"):
+            around.this.set("on", around.this.args["on"].unnest())
+        return written(around.this.unnest(), self._dialect)
+
+    def _enters(self, piece: Any) -> bool:
+        return self._names_one(piece) or any(_fails(n, self._dialect) for n in piece.walk())
+
+    def _names_one(self, piece: Any) -> bool:
+        """Whether a piece of the query names a column that may fail, or may do so."""
+        return EVERYTHING in self._names or any(
+            # A star passes columns on by their names, but where it gives them others.
+            any(n.args.values()) if isinstance(n, exp.Star) else n.name.lower() in self._names
+            for n in piece.find_all(exp.Column, exp.Star)
+        )
 
 
-def forced_in(sql: str, dialect: str) -> set[str]:
-    """What in a query has an engine evaluate what nobody reads: ORDER BY, DISTINCT, and CTEs that are materialized."""
-    try:
-        tree: Any = parse_statement(sql, dialect)
-    except UNREAD:
-        return set()
-    orders = [o for o in tree.find_all(exp.Order) if isinstance(o.parent, exp.Query)]
-    once = [cte.this for cte in tree.find_all(exp.CTE) if cte.args.get("materialized")]
-    distinct = [d.parent for d in tree.find_all(exp.Distinct) if isinstance(d.parent, exp.Select)]
-    items = (item for select in distinct for item in select.expressions)
-    return {written(node, dialect) for node in (*orders, *once, *items)}
+def _is_compared(operation: Any) -> bool:
+    return isinstance(operation, exp.SetOperation) and is_distinct(operation)
 
 
 def _fails(node: Any, dialect: str) -> bool:
+    return _is_able_to(node, dialect) and not _is_constant(node)
+
+
+def _is_constant(node: Any) -> bool:
+    """Whether it is the same for all rows: then no row decides whether it fails."""
+    return not node.find(exp.Column, exp.Star, exp.Query, exp.Anonymous)
+
+
+def _is_able_to(node: Any, dialect: str) -> bool:
     if isinstance(node, exp.Cast):
         if node.args.get("safe") or dialect in _CASTS_TO_NULL:
             return False
@@ -94,5 +215,9 @@ def _fails(node: Any, dialect: str) -> bool:
             return not isinstance(node, exp.Div)
         return dialect not in DIVIDES_BY_ZERO
     if isinstance(node, exp.Subquery):
-        return node.parent is not None and not isinstance(node.parent, _QUERIES)
+        return (
+            node.parent is not None
+            and not isinstance(node.parent, _QUERIES)
+            and not is_one_row(node.this)
+        )
     return isinstance(node, exp.Func) and not isinstance(node, (exp.AggFunc, *_NEVER))

@@ -143,7 +143,7 @@ def _clauses(parsed: Any, dialect: str) -> Iterator[str]:
     ctes = {cte.alias.lower() for cte in parsed.find_all(exp.CTE)}
     for node in parsed.walk():
         if isinstance(node, (exp.Where, exp.Having, exp.Qualify)):
-            for condition in _conjuncts(node.this):
+            for condition in conjuncts(node.this):
                 yield f"{node.key.upper()} {written(condition, dialect)}"
         elif isinstance(node, (exp.Group, exp.Limit, exp.Offset)):
             yield " ".join(written(node, dialect).split())
@@ -165,7 +165,8 @@ def _clauses(parsed: Any, dialect: str) -> Iterator[str]:
             yield " ".join(written(node, dialect).split())
 
 
-def _conjuncts(condition: Any) -> Iterator[Any]:
+def conjuncts(condition: Any) -> Iterator[Any]:
+    """What AND joins in a condition, in its order."""
     stack = [condition]
     while stack:
         node = stack.pop()
@@ -245,7 +246,8 @@ _PLAIN: Final = (
 def folded(sql: str, dialect: str) -> str:
     """A query without what every engine takes out of it before it makes a plan.
 
-    These are conditions that are true by themselves, conditions that are said twice, and ``else null``.
+    These are conditions that are true by themselves, conditions that are said twice, ``else null``, and the 1 of
+    ``count(1)``.
     What cannot be parsed comes back as it is.
 
     Example:
@@ -261,9 +263,12 @@ def folded(sql: str, dialect: str) -> str:
         for case in list(parsed.find_all(exp.Case)):
             if isinstance(case.args.get("default"), exp.Null):
                 case.set("default", None)
+        for count in list(parsed.find_all(exp.Count)):
+            if isinstance(count.this, exp.Literal):
+                count.set("this", exp.Star())
         for clause in list(parsed.find_all(exp.Where, exp.Having, exp.Qualify)):
             conditions: list[Any] = []
-            for condition in _conjuncts(clause.this):
+            for condition in conjuncts(clause.this):
                 said = condition.unnest()
                 again = said in conditions and all(isinstance(n, _PLAIN) for n in said.walk())
                 if not again and not _is_true(said):
@@ -283,12 +288,11 @@ def _is_true(condition: Any) -> bool:
     return isinstance(condition, exp.Boolean) and bool(condition.this)
 
 
-def computed(sql: str, dialect: str, *, outputs: bool = True) -> set[str] | None:
+def computed(sql: str, dialect: str) -> set[str] | None:
     """What a query computes anywhere, also where nothing reads it; None where it cannot be parsed.
 
     These are its conditions, keys and outputs, without names of tables and outputs. A column that
-    is only passed on is none of them, but beside an aggregate, where it may not stand. Without ``outputs``
-    conditions and keys alone.
+    is only passed on is none of them, but beside an aggregate, where it may not stand.
     """
     try:
         parsed: Any = parse_statement(sql, dialect)
@@ -297,7 +301,7 @@ def computed(sql: str, dialect: str, *, outputs: bool = True) -> set[str] | None
         texts: set[str] = set()
         # The innermost first: what stands around a query holds a mark in its place.
         for query in reversed(list(parsed.find_all(exp.Select))):
-            alone = [e.unalias() for e in query.expressions] if outputs else []
+            alone = [e.unalias() for e in query.expressions]
             grouped = query.args.get("group") or any(e.find(exp.AggFunc) for e in alone)
             texts.update(
                 written(e, dialect)

@@ -248,7 +248,7 @@ def made_of(
     names = set(read)
     looked: set[str] = set()
     while True:
-        names.update(_column_of(node, compared) for node in found)
+        names.update(column_of(node, compared=compared) for node in found)
         if EVERYTHING in names:
             return frozenset({EVERYTHING})
         if names == looked:
@@ -267,17 +267,20 @@ def _is_by_place(node: Any) -> bool:
     if isinstance(node, exp.Star):
         return any(node.args.values())
     if isinstance(node, exp.TableAlias):
-        return bool(node.args.get("columns"))
+        return bool(node.args.get("columns")) and not isinstance(node.parent, _UNNESTING)
     if isinstance(node, exp.SetOperation):
         return bool(node.args.get("by_name")) or any(
             not isinstance(side, exp.Select | exp.SetOperation)
             or any(item.is_star for item in side.selects)
             for side in (node.this.unnest(), node.expression.unnest())
         )
+    if isinstance(node, _UNNESTING):
+        # What is unnested decides which rows there are, and so counts where it stands.
+        return node.find(exp.Query) is not None
     return isinstance(node, _BY_PLACE)
 
 
-def _column_of(node: Any, compared: bool) -> str:
+def column_of(node: Any, *, compared: bool) -> str:
     """The column, in lower case, that a piece of a query enters; `EVERYTHING` where that is not known.
 
     The first branch of a set operation names the columns of all of them, by place.
@@ -338,8 +341,9 @@ def _may_be_other(text: Text) -> bool:
 
 
 _COMPARED: Final = classes("EQ NEQ GT GTE LT LTE Is In NullSafeEQ NullSafeNEQ Count")
-_BY_PLACE: Final = classes("Pivot Unnest Lateral Columns")
-_NAMED_BY_PLACE: Final = (*_BY_PLACE, exp.Star, exp.TableAlias, exp.SetOperation)
+_BY_PLACE: Final = classes("Pivot Columns")
+_UNNESTING: Final = (exp.Unnest, exp.Lateral)
+_NAMED_BY_PLACE: Final = (*_BY_PLACE, *_UNNESTING, exp.Star, exp.TableAlias, exp.SetOperation)
 _HARMLESS: Final = GENERATORS | frozenset(
     "all and any as between by case cast coalesce distinct else except exists extract filter from group having if in "
     "interval is join lateral like limit not nullif numeric decimal on or order over partition rows select some then "

@@ -11,8 +11,7 @@ besides relations of which a vertex changed:
   location. `graph.node_properties` says what a build depends on.
 * A relation whose rows come in another order, if something that changed reads them: it is the same
   bag of rows, but a reader that takes the first of them takes another one.
-* A table that reads a view which used to be a table, or the other way round, or of which an ORDER BY was edited, where
-  a value of it may fail: an engine does not evaluate what is not read, and a filter may be evaluated after what it guards.
+* A table that reads a view which is evaluated otherwise (`selection.evaluated_otherwise`).
 * A user-defined function that is new or gives other values: what calls it is built anew, and would
   call base's.
 * What hooks of these write to, and the relations whose hooks write to these.
@@ -25,25 +24,20 @@ And which tests are blocked (`blocked_tests`), because what is built above them 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.comparison import NodeChange, made_once
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.changes.verdict import BuildVerdict, verdict_of
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.flow.varying_columns import EVERYTHING
 from dbt_ripple.graph.broken_nodes import BUILT, inlined_by
-from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
-from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.macros import NAMING, dispatched
-from dbt_ripple.graph.traversal import Vertex, reach, reach_all
-from dbt_ripple.graph.unresolved_names import STORED
+from dbt_ripple.graph.traversal import reach
 from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.selection.evaluated_otherwise import readers_of_what_may_fail
 from dbt_ripple.selection.result import BlockedTest
 
 
@@ -301,121 +295,6 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
                 name = head.nodes[parent].display_name
                 chosen.setdefault(test, Code.NAMES_CHANGED_COLUMN(name=name, column=column))
     return chosen
-
-
-@made_once
-def readers_of_what_may_fail(comparison: Comparison) -> list[tuple[str, str]]:
-    """The tests and tables that may fail by what they read of a view, or may not any more.
-
-    They read, directly or through views, columns that may fail of a model that is a view on one side and a table
-    on the other one; or a view whose rows did not change, but of which an ORDER BY, a DISTINCT or what is materialized in
-    it was edited, or in what conditions a column of a view above stands that may fail.
-
-    Returns:
-        The unique_id of the reader, and the model's.
-    """
-    base, head, analysis = comparison.base, comparison.head, comparison.head_analysis
-    dialect = dialect_of(head.metadata.adapter_type)
-    views = [*_views_on_either_side(comparison)]
-    edited = {*rewritten(comparison, views)}
-
-    # Once for each view, however many ways lead to it.
-    @cache
-    def above(on_head: bool, unique_id: str) -> frozenset[str]:
-        project = head if on_head else base
-        views = [p for p in project.parents.get(unique_id, ()) if _is_view(project.nodes.get(p))]
-        return frozenset[str]().union(*(may_fail(on_head, p) for p in views))
-
-    @cache
-    def may_fail(on_head: bool, unique_id: str, forced: bool = False) -> frozenset[str]:
-        from dbt_ripple.flow.may_fail import columns_that_may_fail
-
-        sql = (head if on_head else base).nodes[unique_id].compiled_code or ""
-        return columns_that_may_fail(sql, dialect, above(on_head, unique_id), forced=forced)
-
-    found: list[tuple[str, str]] = []
-    for unique_id in views:
-        then, now = base.nodes[unique_id], head.nodes[unique_id]
-        change = comparison.changed.get(unique_id)
-        forced = (
-            unique_id in edited
-            and not (change is not None and change.rows)
-            and _evaluates_otherwise(
-                *(then, now, dialect, change),
-                may_fail_above=bool(above(False, unique_id) | above(True, unique_id)),
-            )
-        )
-        if not forced and then.materialized == now.materialized:
-            continue
-        columns = may_fail(False, unique_id, forced) | may_fail(True, unique_id, forced)
-        there = (*analysis.nodes[unique_id].columns, ROWS) if unique_id in analysis.nodes else ()
-        starts = [(unique_id, c) for c in there if EVERYTHING in columns or c.lower() in columns]
-
-        def passes_on(of: str) -> bool:
-            return _is_view(head.nodes.get(of))
-
-        below = reach_all([unique_id], head.children, through=passes_on)
-        children: dict[Vertex, list[Vertex]] = {}
-        for edge in edges_into(analysis.edges, below.keys() - {unique_id}):
-            children.setdefault((edge[0], edge[1]), []).append((edge[2], edge[3]))
-        read = reach_all(starts, children, through=lambda vertex: passes_on(vertex[0]))
-        readers = {reader for reader, _ in read} - {unique_id}
-        readers |= {test for test, *vertex in analysis.test_columns if (*vertex,) in read}
-        found += [(u, unique_id) for u in sorted(readers) if not passes_on(u)]
-    return found
-
-
-def tests_that_may_fail(comparison: Comparison, left_out: Collection[str]) -> dict[str, str]:
-    """The tests among `readers_of_what_may_fail`, but those that are left out: whatever is proven of their rows.
-
-    Returns:
-        The model that each reads.
-    """
-    nodes = comparison.head.nodes
-    return {
-        unique_id: view
-        for unique_id, view in readers_of_what_may_fail(comparison)
-        if nodes[unique_id].resource_type == "test" and unique_id not in left_out
-    }
-
-
-def _evaluates_otherwise(
-    then: Node, now: Node, dialect: str, changed: NodeChange | None, may_fail_above: bool
-) -> bool:
-    """Whether an edit may have an engine evaluate more of a query, or in another order, for columns that did not change.
-
-    What may fail in the query itself keeps its place in fingerprints; what may in views above does not.
-    """
-    from dbt_ripple.flow.may_fail import forced_in
-    from dbt_ripple.flow.query_text import computed, text_of_query
-
-    one, other = then.compiled_code or "", now.compiled_code or ""
-    if forced_in(one, dialect) != forced_in(other, dialect):
-        return True
-    if not may_fail_above:
-        return False
-    if computed(one, dialect, outputs=False) != computed(other, dialect, outputs=False):
-        return True
-    before, after = (text_of_query(sql, dialect).definitions for sql in (one, other))
-    others = {name.lower() for name in (changed.redefined if changed is not None else ())}
-    return any(before[c] != after[c] for c in before.keys() & after.keys() - others)
-
-
-def _views_on_either_side(comparison: Comparison) -> Iterator[str]:
-    """The models that are a view on one side, and of which the query or how it is stored may differ."""
-    for now in comparison.head.of_type("model"):
-        then = comparison.base.nodes.get(now.unique_id)
-        if (
-            then is not None
-            and (_is_view(then) or _is_view(now))
-            and (then.materialized, then.compiled_code) != (now.materialized, now.compiled_code)
-        ):
-            yield now.unique_id
-
-
-def _is_view(node: Node | None) -> bool:
-    """Whether it is a model that every reader evaluates anew."""
-    return node is not None and node.resource_type == "model" and node.materialized not in STORED
 
 
 def edited_ephemerals(comparison: Comparison) -> list[str]:

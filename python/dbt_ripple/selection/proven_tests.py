@@ -43,6 +43,7 @@ from dbt_ripple.graph.linking.fact_mode import Evidence, FactMode, TestRows
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.traversal import Vertex, reach_all
 from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.selection.evaluated_otherwise import is_guarded_as_before, views_of
 from dbt_ripple.selection.result import ProvenTest
 
 _VIEWS: Final = frozenset({"view", "ephemeral"})
@@ -575,7 +576,7 @@ class _Proofs:
         that fails) would go by unseen. What runs it is a test, or a table that is built and keeps
         all that the proven test reads of it. Where neither executes a view, a proven test is taken
         out of ``proven``. Where its rows are not among base's, over which it has evaluated the same
-        already, that test has to read all of what may fail that it reads itself: an engine does not
+        already, or are chosen in other words, that test has to read all of what may fail that it reads itself: an engine does not
         evaluate what is not read.
         """
         result: dict[str, dict[str, str]] = {}
@@ -591,9 +592,12 @@ class _Proofs:
                     unseen.append(test)
             running = [t for t in tests if t not in proven and self.runs_on_head(t)]
             may_fail = self.columns_that_may_fail(view) if unseen else frozenset()
+            guarded = not may_fail or is_guarded_as_before(self.comparison, view)
             for test in unseen:
                 failing = (
-                    frozenset() if proven[test].of_base else self.failing(test, view, may_fail)
+                    frozenset()
+                    if guarded and proven[test].of_base
+                    else self.failing(test, view, may_fail)
                 )
                 executing = next((t for t in running if failing <= self.reads[t][view]), None)
                 if executing is None:
@@ -606,12 +610,9 @@ class _Proofs:
 
     def columns_that_may_fail(self, view: str) -> frozenset[str]:
         """The columns of a view whose values may fail when they are read, in lower case."""
-        from dbt_ripple.flow.may_fail import columns_that_may_fail
-
         analysed = self.comparison.head_analysis.nodes[view]
         columns = frozenset(name.lower() for name in analysed.columns)
-        sql = self.comparison.head.nodes[view].compiled_code or ""
-        named = columns_that_may_fail(sql, dialect_of(self.comparison.head.metadata.adapter_type))
+        named = views_of(self.comparison)[1].may_fail(view)
         return columns if EVERYTHING in named else named & columns
 
     def failing(self, test: str, view: str, may_fail: frozenset[str]) -> frozenset[str]:

@@ -27,11 +27,11 @@ from dbt_ripple.graph.lineage_tests import lineage_tests
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.graph.traversal import breadth_first_tree, reach_all
 from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.selection.evaluated_otherwise import tests_that_may_fail
 from dbt_ripple.selection.impact_paths import ImpactPaths, spelled
 from dbt_ripple.selection.models_to_build import (
     blocked_tests,
     only_tests_compile,
-    tests_that_may_fail,
     tests_to_try,
     to_build,
 )

@@ -22,7 +22,7 @@ from world import Edit, World, relation, with_inlined, without_inlined
 from dbt_ripple.artifacts import Node
 from dbt_ripple.artifacts.project import Contract
 from dbt_ripple.flow.functions import functions
-from dbt_ripple.flow.may_fail import columns_that_may_fail
+from dbt_ripple.flow.may_fail import Evaluated
 from dbt_ripple.graph.order_seen import OrderReads
 from dbt_ripple.graph.traversal import reach_all
 
@@ -467,7 +467,7 @@ def view_to_table(world: World, unique_id: str) -> Edit | None:
     views = reach_all(
         [unique_id], project.parents, keep=lambda u: project.nodes[u].materialized == "view"
     )
-    if any(columns_that_may_fail(project.nodes[u].compiled_code or "", "duckdb") for u in views):
+    if any(Evaluated(project.nodes[u].compiled_code or "", "duckdb").may_fail() for u in views):
         return None
     return Edit(config={unique_id: {"materialized": other}})
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from dbt_ripple.flow.may_fail import columns_that_may_fail, may_fail
+from dbt_ripple.flow.may_fail import Evaluated, may_fail
 from dbt_ripple.flow.reading.reader import parse_statement
 from dbt_ripple.flow.varying_columns import EVERYTHING
 
@@ -82,4 +82,4 @@ def test_dialects_fail_of_their_own() -> None:
     ],
 )
 def test_the_columns_that_may_fail(sql: str, columns: set[str]) -> None:
-    assert columns_that_may_fail(sql, "duckdb") == columns
+    assert Evaluated(sql, "duckdb").may_fail() == columns

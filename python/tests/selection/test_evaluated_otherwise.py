@@ -10,7 +10,7 @@ from hand_made import check, node, picked, project
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
-from dbt_ripple.selection.models_to_build import readers_of_what_may_fail
+from dbt_ripple.selection.evaluated_otherwise import readers_of_what_may_fail
 
 T, V, W = "source.p.raw.t", "model.p.v", "model.p.w"
 TYPES = {T: {"k": "INTEGER", "s": "VARCHAR"}, V: {"k": "INTEGER", "n": "INTEGER"}}
@@ -40,15 +40,15 @@ def side(sql: str, kind: str = "view", below: str = "view", above: str = "") -> 
     )
 
 
-def run(sql: str, kind: str, above: str = "") -> dict[str, Any]:
+DATA = "select i as k, case when i % 2 = 0 then 'x' || i else i::varchar end as s from range(9999) t(i)"
+
+
+def run(sql: str, kind: str, above: str = "", data: str = DATA) -> dict[str, Any]:
     """What DuckDB makes of the tests."""
     results: dict[str, Any] = {}
     with duckdb.connect() as connection:
         connection.execute("create schema s")
-        connection.execute(
-            "create table s.t as select i as k, case when i % 2 = 0 then 'x' || i else i::varchar end as s"
-            " from range(9999) t(i)"
-        )
+        connection.execute(f"create table s.t as {data}")
         if above:
             connection.execute(f"create view s.above as {above}")
         connection.execute(f"create {kind} s.v as {sql}")
@@ -138,7 +138,7 @@ FILTERED = "select k, sum(n) filter (where k < 5) as n from s.above group by k"
 @pytest.mark.parametrize(
     ("then", "now", "selected"),
     [
-        (SUMMED, FILTERED, {*TESTS}),
+        (SUMMED, FILTERED, {"of_n", "below"}),
         (SUMMED, SUMMED.replace("n end", "n * 2 end"), {"of_n", "below"}),  # as a column that changed
         (SUMMED, SUMMED.replace(") as n from", ") as n, max(n) as more from"), set()),
         (f"select k, n, n + 1 as more from ({SUMMED}) as o", SUMMED, set()),
@@ -149,6 +149,40 @@ def test_a_column_is_said_otherwise_of_what_may_fail_in_a_view_above(
 ) -> None:
     sides = (side(sql, above=PLAIN) for sql in (then, now))
     assert {test.name for test in picked(*sides).tests} == selected
+
+
+INSIDE = f"with c as ({PLAIN}) select k, n from c where {{}}"
+AT_ONCE = "select k, n from (select *, row_number() over () as r from s.above) as x where k < 5"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "selected"),
+    [
+        # What guards it is made dearer: an engine asks the cheaper condition first.
+        (INSIDE.format("k in (1, 2)"), INSIDE.format("k = 1 or k = 2"), {"of_n", "below"}),
+        (INSIDE.format("k in (1, 2)"), INSIDE.format("k in (1, 2) and true"), set()),
+        (INSIDE.format("n > 1 and k < 5"), INSIDE.format("not (n <= 1) and k < 5"), {*TESTS}),
+        # A window reads all rows, whatever is asked of it afterwards.
+        (AT_ONCE, "select k, n from s.above where k < 5", {"of_n", "below"}),
+        # What counts rows reads no value.
+        ("select k, n, count(*) over () as c from s.above", "select k, n, count(1) over () as c from s.above", set()),
+        ("select k, max(n) as n, count(*) as c from s.above group by k", "select k, max(n) as n, count(1) as c from s.above group by k", set()),
+        ("select k, n, case when k > 1 then 1 end as c from s.above", "select k, n, if(k > 1, 1, null) as c from s.above", set()),
+        ("select a.k, a.n from s.above as a where a.k < 5", "select b.k, b.n from s.above as b where b.k < 5", set()),
+    ],
+)  # fmt: skip
+def test_what_is_evaluated_for_other_rows(then: str, now: str, selected: set[str]) -> None:
+    sides = (side(sql, above=PLAIN) for sql in (then, now))
+    assert {test.name for test in picked(*sides).tests} == selected
+
+
+def test_an_engine_asks_what_is_cheaper_first() -> None:
+    guard = "k in (0, 1, 2)"
+    dear = " or ".join(f"k + {i} - {i} = {i % 3}" for i in range(9))
+    data = "select i as k, case when i < 3 then i::varchar else 'x' end as s from range(9) t(i)"
+    results = [run(INSIDE.format(condition), "view", data=data) for condition in (guard, dear)]
+    assert [result["of_n"] for result in results] == [[], "error"]
+    assert [result["of_k"] for result in results] == [[], []]
 
 
 def test_what_is_edited_too_is_selected_by_its_rows_alone() -> None:

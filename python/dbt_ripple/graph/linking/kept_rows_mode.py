@@ -55,10 +55,10 @@ def _never_fails(linker: Linker, node: Node) -> bool:
     sql = node.compiled_code or ""
     if node.resource_type != "model" or "distinct" not in sql.lower():
         return False
-    from dbt_ripple.flow.may_fail import columns_that_may_fail
+    from dbt_ripple.flow.may_fail import Evaluated
 
     above = (linker.project.nodes.get(u) for u in linker.project.parents.get(node.unique_id, ()))
     return all(
         parent is not None and (parent.resource_type == "source" or parent.materialized in STORED)
         for parent in above
-    ) and not columns_that_may_fail(sql, linker.dialect, forced=True)
+    ) and not Evaluated(sql, linker.dialect).may_fail(forced=True)
