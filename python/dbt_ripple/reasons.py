@@ -219,8 +219,8 @@ class Code(StrEnum):
     )
     EVALUATED_OTHERWISE = (
         "evaluated_otherwise",
-        "{name} is evaluated otherwise when it is read (by its materialization, an ORDER BY or a MATERIALIZED CTE), and a value "
-        "of it, such as a cast, may fail: running the test shows it",
+        "a value of {name} may fail when it is read, such as a cast, and the edit may have it evaluated for other rows "
+        "(conditions, joins or ORDER BY in other words, or another materialization): running the test shows it",
     )
     ONLY_TESTS_INLINE = (
         "only_tests_inline",

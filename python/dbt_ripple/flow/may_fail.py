@@ -35,6 +35,8 @@ _OF_SOME_ROWS: Final = classes(
     "Case If Coalesce Nullif Nvl2 And Or Filter Lambda Subquery Exists In Any All"
 )
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
+ASKED: Final = "asked of rows: "
+"""Begins a step that only leaves rows out, and by itself cannot fail."""
 _TURNED: Final = {
     exp.EQ: exp.EQ,
     exp.NEQ: exp.NEQ,
@@ -148,7 +150,7 @@ class Evaluated:
 
     def _note(self, node: Any) -> None:
         if isinstance(node, _CONDITIONS) and not self._enters(node):
-            self.steps |= {f"{node.key} {self._text(c)}" for c in conjuncts(node.this)}
+            self.steps |= {f"{ASKED}{self._text(c)}" for c in conjuncts(node.this)}
         elif isinstance(node, _STEPS):
             self.steps.add(self._text(node))
         elif isinstance(node, exp.SetOperation):

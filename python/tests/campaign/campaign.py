@@ -42,6 +42,7 @@ from small_kinds import WRITERS
 from world import Edit, Outcome, TooLong, Unreadable, World
 from worlds import lab, shop, shop_on_spark
 
+from dbt_ripple.reasons import Code
 from dbt_ripple.selection.models_to_build import inlined_by
 
 KINDS: Final = (
@@ -407,7 +408,10 @@ def refactor(
                 continue
             count.made += 1
             facts, without = judge.select(outcome.head)
-            if facts.tests or without.tests:
+            codes = {test.reason.code for test in (*facts.tests, *without.tests)}
+            if codes == {Code.EVALUATED_OTHERWISE}:
+                count.evaluated += 1
+            elif codes:
                 count.selected += 1
                 report.selecting.append(
                     {

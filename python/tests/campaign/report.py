@@ -73,11 +73,12 @@ WORDS: Final = 0.1
 class Refactored:
     """What became of the refactors of one kind: on how many models, how many selected something.
 
-    Left out are those that reach further than a refactor may, and those of queries that are opaque.
+    ``evaluated`` are apart: they select tests that may fail by what their engine evaluates, and none by values. Left out are those that reach further than a refactor may, and those of queries that are opaque.
     """
 
     made: int = 0
     selected: int = 0
+    evaluated: int = 0
     not_one: int = 0
     opaque: int = 0
 
@@ -170,9 +171,16 @@ def table(report: Report) -> str:
     lines.append(
         columns(
             [
-                ("refactor", "models", "selected something", "reached further", "opaque"),
+                (
+                    "refactor",
+                    "models",
+                    "selected something",
+                    "may fail",
+                    "reached further",
+                    "opaque",
+                ),
                 *(
-                    (name, str(c.made), str(c.selected), str(c.not_one), str(c.opaque))
+                    (name, *map(str, (c.made, c.selected, c.evaluated, c.not_one, c.opaque)))
                     for name, c in report.refactors.items()
                 ),
             ]

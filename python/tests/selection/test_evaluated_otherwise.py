@@ -7,10 +7,12 @@ from typing import Any
 import duckdb
 import pytest
 from hand_made import check, node, picked, project
+from test_proven_tests import passed
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
 from dbt_ripple.selection.evaluated_otherwise import readers_of_what_may_fail
+from dbt_ripple.selection.select import select
 
 T, V, W = "source.p.raw.t", "model.p.v", "model.p.w"
 TYPES = {T: {"k": "INTEGER", "s": "VARCHAR"}, V: {"k": "INTEGER", "n": "INTEGER"}}
@@ -183,6 +185,27 @@ def test_an_engine_asks_what_is_cheaper_first() -> None:
     results = [run(INSIDE.format(condition), "view", data=data) for condition in (guard, dear)]
     assert [result["of_n"] for result in results] == [[], "error"]
     assert [result["of_k"] for result in results] == [[], []]
+
+
+FEW = "select i as k, case when i < 9 then i::varchar else 'x' end as s from range(20) t(i)"
+
+
+@pytest.mark.parametrize(
+    ("now", "proven"),
+    [
+        ("select k, n from c where k < 9 and k > 3", {"of_n", "of_k"}),
+        ("select k, n from (select k, n, row_number() over (order by k) as r from c) as x where k < 9 and r < 5", {"of_k"}),
+        ("select k, n from (select k, n from c order by k limit 100) as x where k < 9", {"of_k"}),
+    ],
+)  # fmt: skip
+def test_fewer_rows_are_proven_where_no_more_are_evaluated(now: str, proven: set[str]) -> None:
+    then = INSIDE.format("k < 9")
+    now = now.join([INSIDE.partition("select k, n from c")[0], ""])
+    found = select(passed(side(then), keys=1), side(now))
+    assert {test.unique_id.rpartition(".")[2] for test in found.proven} == proven
+    before, after = run(then, "view", data=FEW), run(now, "view", data=FEW)
+    assert before["of_n"] == []
+    assert (after["of_n"] == "error") is ("of_n" not in proven)
 
 
 def test_what_is_edited_too_is_selected_by_its_rows_alone() -> None:
