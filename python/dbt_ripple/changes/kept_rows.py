@@ -89,6 +89,9 @@ def _is_seen(comparison: Comparison, base: KeptRowsMode, head: KeptRowsMode) -> 
         above = {head.linker.names.canonical.get(p, p) for p in project.parents.get(unique_id, ())}
         if not above.isdisjoint(comparison.changed) or then.compiled_code != node.compiled_code:
             continue
+        change = comparison.changed[unique_id]
+        if not (change.rows or change.redefined):
+            continue  # a column of which only a query that was edited knows
         before, here = (side.linker.node(unique_id).analysis for side in (base, head))
         if node_change(before, here) is None:
             return False

@@ -363,6 +363,10 @@ class KnownConstraints:
         if kind not in INNER_JOINS and kind not in _KEEPS:
             return Facts(OpaqueRows(n)), False
         pairs = self.equalities(env, item, side, members)
+        if right.more is not None and not all(p.one_type for p in pairs):
+            # What finds out what is unique finds types, too.
+            right.unique_on(frozenset(p.right for p in pairs))
+            pairs = self.equalities(env, item, side, members)
         if kind in INNER_JOINS or kind == "LEFT":
             same = frozenset(p.right for p in pairs if p.one_type)
             unique = Unique(frozenset(), OF_ITSELF) if right.single else right.unique_on(same)

@@ -283,6 +283,29 @@ def test_distinct_leaves_rows_that_are_distinct(then: str, now: str, found: list
     assert selected(*sides) == found
 
 
+def test_the_type_of_a_key_is_known_before_it_is_asked_what_is_unique() -> None:
+    """Of what is not DISTINCT, too: else one side joins by a lookup, and the other does not."""
+
+    def of(word: str) -> Project:
+        grouped = node("model.p.grouped", GROUPED, ORDERS, config={"materialized": "ephemeral"})
+        inlined = f"with __dbt__cte__grouped as ({GROUPED}), o as (select {word} * from __dbt__cte__grouped) "
+        top = node(TOP, inlined + JOINED.rpartition(") ")[2], CUSTOMERS, "model.p.grouped")
+        made = side("")
+        types = {u: {c.name: str(c.type) for c in of} for u, of in made.catalog.items()}
+        return project(*{**made.nodes, TOP: top}.values(), grouped, types=types, adapter="duckdb")
+
+    assert selected(of(""), of("distinct")) == []
+
+
+def test_a_query_names_a_column_that_a_seed_does_not_have() -> None:
+    def of(edit: str, column: str) -> Project:
+        seed = node("seed.p.few", columns=["id"])
+        query = f"select {column} from s.few"
+        return over({}, edit, seed, node("model.p.other", query, "seed.p.few"))
+
+    assert selected(of("", "id"), of(EDIT, "missing")) == ["of_n"]
+
+
 def test_distinct_makes_the_readers_of_a_view_evaluate_all_columns() -> None:
     failing = GROUPED.replace("count(*)", "count(cast(code as integer))")
     both = [failing, failing.replace("select", "select distinct")]
