@@ -271,7 +271,8 @@ class Causes:
             ]
             if written[0] == written[1] and isinstance(written[1], str) and "{{" in written[1]:
                 facts = facts_of(written[1])
-                yield from self._values(facts.variables, facts.environment, now.package_name)
+                asked = self._sides_macros[1].variables_in(written[1])
+                yield from self._values(asked, facts.environment, now.package_name)
                 written = [before, after]
             holder = now if after is not MISSING else then
             if all(isinstance(value, dict) for value in (before, after, *written)):
@@ -530,22 +531,22 @@ class Causes:
         return {u: macro.depends_on.macros for u, macro in self.head.macros.items()}
 
     def _named_values(self, now: Node) -> Iterator[Cause]:
-        facts = [facts_of(text) for text in (now.raw_code, *(sql for _, sql in hooks_of(now)))]
+        texts = [now.raw_code, *(sql for _, sql in hooks_of(now))]
         variables, environment = self._asked_by_macros(self._reached(now, 1))
         yield from self._values(
-            variables.union(*(each.variables for each in facts)),
-            environment.union(*(each.environment for each in facts)),
+            variables.union(*map(self._sides_macros[1].variables_in, texts)),
+            environment.union(*(facts_of(text).environment for text in texts)),
             now.package_name,
         )
 
     @cached_method
     def _asked_by_macros(self, macros: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
         """The vars and the environment variables that the user's macros among these ask for."""
-        facts = [facts_of(text) for text in self._texts(macros)]
+        texts = self._texts(macros)
         nothing = frozenset[str]()
         return (
-            nothing.union(*(each.variables for each in facts)),
-            nothing.union(*(each.environment for each in facts)),
+            nothing.union(*map(self._sides_macros[1].variables_in, texts)),
+            nothing.union(*(facts_of(text).environment for text in texts)),
         )
 
     @cached_method

@@ -90,7 +90,7 @@ def _is_seen(comparison: Comparison, base: KeptRowsMode, head: KeptRowsMode) -> 
         if not above.isdisjoint(comparison.changed) or then.compiled_code != node.compiled_code:
             continue
         change = comparison.changed[unique_id]
-        if not (change.rows or change.redefined):
+        if not (change.rows or change.redefined or change.removed):
             continue  # a column of which only a query that was edited knows
         before, here = (side.linker.node(unique_id).analysis for side in (base, head))
         if node_change(before, here) is None:

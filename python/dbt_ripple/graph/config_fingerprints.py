@@ -450,7 +450,7 @@ class ConfigFingerprints:
         """The vars and the environment variables that texts use."""
         facts = [facts_of(text) for text in texts]
         return (
-            {name for each in facts for name in each.variables},
+            {name for text in texts for name in self.macros.variables_in(text)},
             {name for each in facts for name in each.environment},
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import DIALECTS
-from dbt_ripple.jinja.facts import ANY, Facts, asks, calls_any_macro, facts_of
+from dbt_ripple.jinja.facts import ANY, Facts, Use, asks, calls_any_macro, facts_of
 from dbt_ripple.jinja.facts import NOTHING as UNUSED
 from dbt_ripple.jinja.kept import cached_method
 from dbt_ripple.jinja.reads import NOTHING, Reads, reads_of
@@ -65,6 +65,8 @@ _BY_NAME_AT_RUN: Final = {
 """Macros that dbt looks up by a name it puts together, so that nothing in a text calls them."""
 
 _WORD: Final = re.compile(r"\w+")
+_ASKS_BY_NAME: Final = re.compile(r"\bvar\s*(?:\.\s*has_var\s*)?\(\s*[A-Za-z_]")
+"""How a var is asked for by the name that a variable has; a text is only parsed where that stands in it."""
 
 _OF_ALL: Final = frozenset({"[]", "items", "values"})
 """Steps by which a text takes from a package what it does not name."""
@@ -257,8 +259,64 @@ class Macros:
         Each with its value here; empty for none.
         """
         variables, environment = self.project.variables, self.project.environment
-        facts = facts_of(text) if variables or environment else UNUSED
-        return _used(variables, facts.variables) + _used(environment, facts.environment)
+        if not variables and not environment:
+            return ""
+        return _used(variables, self.variables_in(text)) + _used(
+            environment, facts_of(text).environment
+        )
+
+    def variables_in(self, text: str) -> frozenset[str]:
+        """The vars that a text asks for, itself or by giving their names to macros; `ANY` where it may be any."""
+        facts, asking = facts_of(text), self._asking
+        if not asking or facts is UNUSED:
+            return facts.variables
+        if text in self._called_by_dbt or facts.calls_any_macro or self._takes_from_package(facts):
+            return facts.variables | {ANY}
+        given = (self._given(facts, name) for name in facts.words & self.users_by_name.keys())
+        return facts.variables.union(*given)
+
+    def _given(self, facts: Facts, name: str) -> Iterator[str]:
+        """The names of vars that a text gives to the macros of a name."""
+        for unique_id in self.users_by_name[name]:
+            macro = self.facts(unique_id)
+            calls = [call for call in facts.given if call.called == name]
+            for parameter in self._asking.get(unique_id, ()):
+                if not calls or any(_is_passed_on(use, name) for use in facts.uses):
+                    yield ANY
+                for call in calls:
+                    value = call.value(macro.parameters, parameter)
+                    if not value.startswith("%"):  # what calls this one gives its name
+                        yield value[1:] or ANY
+
+    @cached_property
+    def _asking(self) -> dict[str, frozenset[str]]:
+        """The user's macros that ask for vars by names that they are given, and the parameters that are these names."""
+        by_name = (u for u in self.user if _ASKS_BY_NAME.search(self.macros[u].macro_sql))
+        asking = {u: by for u in by_name if (by := self.facts(u).asked_by)}
+        changed = bool(asking)
+        while changed:
+            changed = False
+            for unique_id in self.user:
+                more = asking.get(unique_id, frozenset()).union(
+                    value[1:]
+                    for call in self.facts(unique_id).given
+                    for called in self.users_by_name.get(call.called, ())
+                    for parameter in asking.get(called, ())
+                    if (value := call.value(self.facts(called).parameters, parameter))[:1] == "%"
+                )
+                if len(more) > len(asking.get(unique_id, ())):
+                    asking[unique_id] = more
+                    changed = True
+        return asking
+
+    @cached_property
+    def _called_by_dbt(self) -> frozenset[str]:
+        """The texts of those that dbt itself may call, with what it likes."""
+        return frozenset(
+            self.macros[u].macro_sql
+            for u in self._asking
+            if dispatched(self.macros[u].name) in self.internal
+        )
 
     def variables_of(self, node: Node) -> str:
         """As `variables`, of a node's code in its language."""
@@ -379,6 +437,16 @@ class Macros:
             return NOTHING
         replaces = not self.internal.isdisjoint((macro.name, dispatched(macro.name)))
         return reads_of(macro.macro_sql, self.internal, replaces_internal=replaces)
+
+
+def _is_passed_on(use: Use, name: str) -> bool:
+    """Whether a macro of a name is not called where it is named."""
+    dispatched_as = f"('{name}')"
+    steps = (*use.path, "")
+    return any(
+        (step == name or (step == dispatched_as and before == "dispatch")) and after[:1] != "("
+        for before, step, after in zip(("", *steps), steps, steps[1:], strict=False)
+    )
 
 
 def _used(values: dict[str, str] | None, names: Collection[str]) -> str:

@@ -48,6 +48,25 @@ class Use(NamedTuple):
         return self.path[0]
 
 
+class Given(NamedTuple):
+    """What a call of a macro is given by name or place: what may be the name of a var there.
+
+    Attributes:
+        called: the macro's name, without its package.
+        arguments: by the place (``0``) or the name of the argument: ``=`` and a string that stands there, ``%`` and
+            a parameter of the calling macro, or nothing for anything else; under `ANY` those that are unpacked.
+    """
+
+    called: str
+    arguments: tuple[tuple[str, str], ...]
+
+    def value(self, parameters: tuple[str, ...], name: str) -> str:
+        """What a parameter of the macro is given; nothing where that is not known."""
+        arguments = dict(self.arguments)
+        place = str(parameters.index(name)) if name in parameters else ""
+        return "" if ANY in arguments else arguments.get(name, arguments.get(place, ""))
+
+
 class Facts(msgspec.Struct, frozen=True):
     """What a text uses.
 
@@ -57,6 +76,8 @@ class Facts(msgspec.Struct, frozen=True):
         words: these names, and all attributes: whatever may be a macro, or something of dbt's.
         texts: the strings that stand in its tags, each with the call whose argument it is in, dotted, or nothing.
         variables: the vars it asks for, `ANY` where a name is put together.
+        asked_by: those parameters that are the names of vars it asks for, whatever it is given.
+        given: what it gives macros that it calls.
         environment: likewise, the environment variables.
         calls_any_macro: whether it calls macros by names that do not stand in it, or renders other Jinja.
         parameters: of the macro that it is, in order.
@@ -68,6 +89,8 @@ class Facts(msgspec.Struct, frozen=True):
     words: frozenset[str] = frozenset()
     texts: frozenset[tuple[str, str]] = frozenset()
     variables: frozenset[str] = frozenset()
+    asked_by: frozenset[str] = frozenset()
+    given: frozenset[Given] = frozenset()
     environment: frozenset[str] = frozenset()
     calls_any_macro: bool = False
     parameters: tuple[str, ...] = ()
@@ -229,9 +252,14 @@ class _Visitor:
         self.more: set[str] = set()
         self.set_: set[str] = set()
         self.macros: list[nodes.Macro] = []
+        self.asked: set[str] = set()
+        self.given: set[Given] = set()
+        only = list(tree.find_all(nodes.Macro))
+        self.parameters = tuple(arg.name for arg in only[0].args) if len(only) == 1 else ()
+        stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
+        self.as_given = {*self.parameters} - stored
+        """The parameters that are what a call gives, wherever they are read."""
         self._each(tree)
-        one = self.macros[0].args if len(self.macros) == 1 else ()
-        self.parameters = tuple(arg.name for arg in one)
         read = {use.name for use in self.uses}
         own = self.set_.difference(OF_DBT & read) & read
         if len(own) < len(self.set_ & read):
@@ -261,6 +289,8 @@ class _Visitor:
             words=frozenset(words),
             texts=frozenset(self.texts),
             variables=self._asked_for("var"),
+            asked_by=frozenset(self.asked - {""}),
+            given=frozenset(self.given),
             environment=self._asked_for("env_var"),
             calls_any_macro=any(map(_by_another_name, self.uses)),
             parameters=self.parameters,
@@ -282,6 +312,8 @@ class _Visitor:
                 if after[:1] == ("has_var",):
                     after = after[1:]
                 literal = bool(after) and after[0].startswith("('")
+                if not literal and step == "var" and at == 0 and after and "" not in self.asked:
+                    continue  # each such call is in `asked`
                 names.add(after[0][2:-2] if literal else ANY)
         return frozenset(names)
 
@@ -336,9 +368,11 @@ class _Visitor:
             ):  # What is looked up by `get` and then called is called by that name.
                 steps = (key, _arguments(node))
                 self._within(node)
+                self._gives(key, node)
             case nodes.Call(node=of):
                 steps = (_arguments(node),)
                 self._within(node)
+                self._gives(_called(of), node)
             case nodes.Name(name=name, ctx="load"):
                 return (name,)
             case nodes.Name(name=name):
@@ -357,6 +391,42 @@ class _Visitor:
         for argument in (*call.args, *(keyword.value for keyword in call.kwargs), *more):
             if argument is not None:
                 self._each(argument, called, called)
+
+    def _gives(self, called: str, call: nodes.Call) -> None:
+        """Note what a call is given."""
+        if called == "var":
+            name = call.args[0] if call.args else None
+            if not isinstance(name, nodes.Const):
+                self.asked.add(self._value(name)[1:])
+        elif called and called not in OF_DBT and called != "dispatch":
+            arguments = [(str(at), self._value(given)) for at, given in enumerate(call.args)]
+            arguments += [(keyword.key, self._value(keyword.value)) for keyword in call.kwargs]
+            if call.dyn_args is not None or call.dyn_kwargs is not None:
+                arguments.append((ANY, ""))
+            self.given.add(Given(called, tuple(arguments)))
+
+    def _value(self, node: nodes.Expr | None) -> str:
+        """An argument as `Given` has it."""
+        match node:
+            case nodes.Const(value=str(text)):
+                return f"={text}"
+            case nodes.Name(name=name) if name in self.as_given:
+                return f"%{name}"
+        return ""
+
+
+def _called(node: nodes.Expr) -> str:
+    """The name of the macro that is called, where it stands there; of ``var``, whether it is asked if there is one, too."""
+    match node:
+        case nodes.Getattr(node=nodes.Name(name="var"), attr="has_var"):
+            return "var"
+        case nodes.Name(name=name) | nodes.Getattr(attr=name):
+            return name
+        case nodes.Call(
+            node=nodes.Getattr(attr="dispatch"), args=[nodes.Const(value=str(name)), *_]
+        ):
+            return name
+    return ""
 
 
 def _arguments(call: nodes.Call) -> str:

@@ -168,7 +168,11 @@ def untold(text: str, seen: Seen) -> Iterator[str]:
         own = own or (name == "keys" and name not in text)  # Python asks a mapping for them
         if not own and name not in facts.words and not facts.calls_any_macro:
             yield f"calls {said}"
-        for function, told in (("var", facts.variables), ("env_var", facts.environment)):
+        by_caller = {ANY} if facts.asked_by else set[str]()
+        for function, told in (
+            ("var", facts.variables | by_caller),
+            ("env_var", facts.environment),
+        ):
             asked = path in {(function,), ("builtins", function)}
             if asked and ANY not in told and (given is None or given not in told):
                 yield f"asks for {function}({given})"
