@@ -3,7 +3,8 @@
 A view is evaluated by whoever reads it. An engine evaluates nothing that is not read, may evaluate a condition
 after what that guards, and orders conditions by what it takes to evaluate them. So `cast(s as int)` in a view may
 fail for a reader, or fail no more, after an edit that fingerprints see through: of how the view is stored, of a
-condition that says the same in other words, of an ORDER BY. Such a reader is a test that runs, or a table that is built.
+condition that says the same in other words, of an ORDER BY. Such a reader is a test that runs, or a table that is built;
+and a view between them is made anew, because base's reads base's.
 
 What is stored is evaluated when it is built, and CI builds what was edited.
 """
@@ -32,7 +33,7 @@ from dbt_ripple.graph.unresolved_names import STORED
 
 @made_once
 def readers_of_what_may_fail(comparison: Comparison) -> list[tuple[str, str]]:
-    """The tests and tables that may fail by what they read of a view, or may not any more.
+    """The tests, tables and views that may fail by what they read of a view, or may not any more.
 
     They read, directly or through views, columns that may fail of a model that is a view on a side and
     stored in another way on the other one, or whose query is in other words, where it matters to these columns.
@@ -70,7 +71,7 @@ def readers_of_what_may_fail(comparison: Comparison) -> list[tuple[str, str]]:
         read = reach_all(starts, children, through=lambda vertex: passes_on(vertex[0]))
         readers = {reader for reader, _ in read} - {unique_id}
         readers |= {test for test, *vertex in analysis.test_columns if (*vertex,) in read}
-        found += [(u, unique_id) for u in sorted(readers) if not passes_on(u)]
+        found += [(u, unique_id) for u in sorted(readers)]
     return found
 
 

@@ -183,8 +183,11 @@ def evaluated_otherwise(rng: random.Random) -> SmallEdit:
     plain = rng.choice((f"select k, {expression} as e from #t as t", filtered))
     texts = [plain, plain]
     kinds = [VIEW, VIEW]
-    way = rng.randrange(6)
-    if way == 0:
+    way = rng.randrange(9)
+    if way >= 6:
+        plain = f"select k, {expression} as e, {condition} as g from #t as t"
+        texts = list(guarded_otherwise(rng, f"({plain}) as c" if way == 6 else "@above as c"))
+    elif way == 0:
         texts[1] += rng.choice(
             (" order by e", " order by all", " order by k", f" order by {expression}")
         )
@@ -204,6 +207,8 @@ def evaluated_otherwise(rng: random.Random) -> SmallEdit:
     after = {"models/u.sql": kinds[1] + texts[1]}
     if rng.random() < 0.5:
         before, after = after, before
+    if way > 6:
+        before["models/above.sql"] = VIEW + plain
     reads = "u"
     if rng.random() < 0.5:
         before["models/r.sql"] = rng.choice((VIEW, VIEW, TABLE)) + rng.choice(
@@ -219,6 +224,34 @@ def evaluated_otherwise(rng: random.Random) -> SmallEdit:
          "select k from @{0} where k is null", "select e from @{0} where e is not null and k > 9")
     ).format(reads)  # fmt: skip
     return SmallEdit("views evaluated otherwise", before, after)
+
+
+GUARDS: Final = (
+    ("g", "not (not g)"),
+    ("g and k < 99", "k < 99 and g"),
+    ("g", "coalesce(g, false)"),
+    ("g and k in (1, 2, 3)", "g and (k = 1 or k = 2 or k = 3)"),
+    ("g and k between 1 and 3", "k >= 1 and k <= 3 and g"),
+    ("g and e is not null", "e is not null and g"),
+    ("g and k < 3", "not (not g or k >= 3)"),
+)
+"""Conditions that are the same, of which one may take an engine more to ask."""
+
+
+def guarded_otherwise(rng: random.Random, of: str) -> tuple[str, str]:
+    """The same rows of a relation, or fewer, of which an engine may evaluate others."""
+    one, other = rng.choice(GUARDS)
+    query = f"select k, e from {of} where {{}}"
+    return rng.choice(
+        (
+            (query.format(one), query.format(other)),
+            (query.format(one), f"select k, e from (select *, row_number() over (order by k) as r from {of}) as w where {one}"),
+            (query.format(one), f"select k, e from (select *, row_number() over (order by k) as r from {of}) as w where {one} and r < 5"),
+            (query.format(one), f"select k, e from (select * from {of} order by k limit 9999) as w where {one}"),
+            (query.format(one), query.format(f"({one}) and k <> 2")),
+            (f"select k, max(case when {one} then e end) as e from {of} group by k", f"select k, max(e) filter (where {one}) as e from {of} group by k"),
+        )
+    )  # fmt: skip
 
 
 # -- types of literals ----------------------------------------------------------------------------------
