@@ -103,7 +103,7 @@ class Evaluated:
             self._tree = None
             self.steps = {sql}
             return
-        self._failing = [node for node in self._tree.walk() if _fails(node, dialect)]
+        self._failing = [node for node in self._tree.walk() if _may_raise(node, dialect)]
         self._names = {*read}
         items = [i for select in self._tree.find_all(exp.Select) for i in select.expressions]
         while (
@@ -125,11 +125,11 @@ class Evaluated:
         An engine that is asked for other columns need not evaluate these. `EVERYTHING` where it may be any.
 
         Args:
-            forced: whether something in the query has the engine evaluate all of it: then what overflows counts, too.
+            forced: whether something in the query has the engine evaluate all of it.
         """
         if self._tree is None:
             return frozenset({EVERYTHING})
-        if forced and (self._failing or self._read or self._tree.find(*_OVERFLOWING)):
+        if forced and (self._failing or self._read):
             return frozenset({EVERYTHING})
         return made_of(self._tree, self._failing, self._read)
 
@@ -182,7 +182,7 @@ class Evaluated:
         return written(around.this.unnest(), self._dialect)
 
     def _enters(self, piece: Any) -> bool:
-        return self._names_one(piece) or any(_fails(n, self._dialect) for n in piece.walk())
+        return self._names_one(piece) or any(_may_raise(n, self._dialect) for n in piece.walk())
 
     def _names_one(self, piece: Any) -> bool:
         """Whether a piece of the query names a column that may fail, or may do so."""
@@ -195,6 +195,11 @@ class Evaluated:
 
 def _is_compared(operation: Any) -> bool:
     return isinstance(operation, exp.SetOperation) and is_distinct(operation)
+
+
+def _may_raise(node: Any, dialect: str) -> bool:
+    """Whether a node fails of some values, by overflow, too."""
+    return _fails(node, dialect) or (isinstance(node, _OVERFLOWING) and not _is_constant(node))
 
 
 def _fails(node: Any, dialect: str) -> bool:

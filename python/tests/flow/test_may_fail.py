@@ -75,7 +75,7 @@ def test_dialects_fail_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("sql", "columns"),
     [
-        ("select x, s::int as V, x + 1 as w from a", {"v"}),
+        ("select x, s::int as V, x + 1 as w, x + 1 > 2 as b, 1 + 1 as c from a", {"v", "w", "b"}),
         ("select v, w from (select s::int as v, x as w from a) as o", {"v"}),
         ("select x from a where s = 'u'", set()),
         ("select x from", {EVERYTHING}),
