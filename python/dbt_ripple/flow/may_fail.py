@@ -34,6 +34,8 @@ _DIVISIONS: Final = classes("Div IntDiv Mod")
 _OF_SOME_ROWS: Final = classes(
     "Case If Coalesce Nullif Nvl2 And Or Filter Lambda Subquery Exists In Any All"
 )
+INLINING: Final = frozenset({"databricks", "duckdb", "hive", "spark", "spark2"})
+"""Dialects whose engines make a CTE part of each query that reads it, if nothing else is asked for."""
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
 ASKED: Final = "asked of rows: "
 """Begins a step that only leaves rows out, and by itself cannot fail."""
@@ -75,11 +77,12 @@ class Evaluated:
     Args:
         sql: a compiled query.
         dialect: sqlglot's name of its engine.
-        read: the columns of views that it reads whose values may fail, in lower case.
+        read: the columns of views that it reads whose values may fail, in lower case, with the texts of what fails.
         renamed: how the other side calls columns that it reads, by their names here in lower case.
 
     Attributes:
-        forced: what has an engine evaluate what nobody reads: ORDER BY, DISTINCT, and CTEs that are evaluated once.
+        forced: what has an engine evaluate what may fail and nobody reads, and what that is: keys of ORDER BY,
+            DISTINCT, and CTEs that are evaluated once.
         steps: what decides for which rows, and when, anything is evaluated: conditions, keys, joins, windows, limits.
         items: what is computed for columns, by its text.
 
@@ -90,7 +93,7 @@ class Evaluated:
         self,
         sql: str,
         dialect: str,
-        read: Collection[str] = (),
+        read: Mapping[str, Collection[str]] = MappingProxyType({}),
         renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._dialect, self._read, self._renamed = dialect, read, renamed
@@ -104,20 +107,19 @@ class Evaluated:
             self.steps = {sql}
             return
         self._failing = [node for node in self._tree.walk() if _may_raise(node, dialect)]
-        self._names = {*read}
+        self._made = {name: {*texts} for name, texts in read.items()}
         items = [i for select in self._tree.find_all(exp.Select) for i in select.expressions]
-        while (
-            more := {column_of(i, compared=False) for i in items if self._enters(i)} - self._names
-        ):
-            self._names |= more
+        more = True
+        while more:
+            more = False
+            for item in items:
+                if fails := self._fails_by(item):
+                    made = self._made.setdefault(column_of(item, compared=False), set())
+                    more = more or not fails <= made
+                    made |= fails
+        self._times = Counter(id(cte_of(table)) for table in self._tree.find_all(exp.Table))
         for node in self._tree.walk():
             self._note(node)
-        times = Counter(id(cte_of(table)) for table in self._tree.find_all(exp.Table))
-        self.forced |= {
-            f"once {cte.alias.lower()}"
-            for cte in self._tree.find_all(exp.CTE)
-            if cte.args.get("materialized") or times[id(cte)] > 1
-        }
 
     def may_fail(self, *, forced: bool = False) -> frozenset[str]:
         """The columns of the query, in lower case, whose values may fail when they are read.
@@ -133,6 +135,13 @@ class Evaluated:
             return frozenset({EVERYTHING})
         return made_of(self._tree, self._failing, self._read)
 
+    def fails_by(self) -> dict[str, frozenset[str]]:
+        """The texts of what fails, by the columns that `may_fail`."""
+        if self._tree is None:
+            return {EVERYTHING: frozenset(self.steps)}
+        every = frozenset[str]().union(*self._made.values(), map(self._text, self._failing))
+        return {name: frozenset(self._made.get(name, every)) for name in self.may_fail()}
+
     def made_otherwise(self, said: Collection[str], read: Collection[str]) -> frozenset[str]:
         """The columns of the query that ask for what may fail only of some rows, in words of this side alone.
 
@@ -145,11 +154,11 @@ class Evaluated:
         if self._tree is None:
             return frozenset({EVERYTHING})
         other = [item for text in self.items.keys() - {*said} for item in self.items[text]]
-        asked = [i for i in other if i.find(*_OF_SOME_ROWS) and self._names_one(i)]
+        asked = [i for i in other if i.find(*_OF_SOME_ROWS) and self._named_by(i)]
         return made_of(self._tree, asked, read)
 
     def _note(self, node: Any) -> None:
-        if isinstance(node, _CONDITIONS) and not self._enters(node):
+        if isinstance(node, _CONDITIONS) and not self._fails_by(node):
             self.steps |= {f"{ASKED}{self._text(c)}" for c in conjuncts(node.this)}
         elif isinstance(node, _STEPS):
             self.steps.add(self._text(node))
@@ -159,10 +168,19 @@ class Evaluated:
             for item in node.expressions:
                 if not isinstance(said := item.unalias(), exp.Column | exp.Star):
                     self.items.setdefault(self._text(said), []).append(item)
+        compared: list[Any] = []
         if isinstance(node, exp.Order) and isinstance(node.parent, exp.Query):
-            self.forced.add(self._text(node))
-        if isinstance(node, exp.Query) and (node.args.get("distinct") or _is_compared(node)):
-            self.forced.add("DISTINCT")
+            named = any(key.find(exp.Column) for key in node.expressions)
+            compared = [node] if named else [node, *node.parent.selects]
+        elif isinstance(node, exp.Query) and (node.args.get("distinct") or _is_compared(node)):
+            compared = node.selects if isinstance(node, exp.Select) else [node]
+        elif isinstance(node, exp.CTE):
+            twice = self._times[id(node)] > 1 and self._dialect not in INLINING
+            compared = [node.this] if node.args.get("materialized") or twice else []
+        fails = set[str]().union(*map(self._fails_by, compared))
+        if fails:
+            word = self._text(node) if isinstance(node, exp.Order) else node.key
+            self.forced |= {word, *fails}
 
     def _text(self, node: Any) -> str:
         around = exp.Paren(this=node.copy())
@@ -181,16 +199,23 @@ class Evaluated:
             around.this.set("on", around.this.args["on"].unnest())
         return written(around.this.unnest(), self._dialect)
 
-    def _enters(self, piece: Any) -> bool:
-        return self._names_one(piece) or any(_may_raise(n, self._dialect) for n in piece.walk())
+    def _fails_by(self, piece: Any) -> set[str]:
+        """The texts of what in a piece of the query may fail, or in what it names."""
+        fails = self._named_by(piece)
+        if any(_may_raise(node, self._dialect) for node in piece.walk()):
+            fails.add(self._text(piece.unalias()))
+        return fails
 
-    def _names_one(self, piece: Any) -> bool:
-        """Whether a piece of the query names a column that may fail, or may do so."""
-        return EVERYTHING in self._names or any(
+    def _named_by(self, piece: Any) -> set[str]:
+        """The texts of what may fail in what a piece of the query names."""
+        names = {EVERYTHING}
+        for node in piece.find_all(exp.Column, exp.Star):
             # A star passes columns on by their names, but where it gives them others.
-            any(n.args.values()) if isinstance(n, exp.Star) else n.name.lower() in self._names
-            for n in piece.find_all(exp.Column, exp.Star)
-        )
+            if not isinstance(node, exp.Star):
+                names.add(node.name.lower())
+            elif any(node.args.values()):
+                names.update(self._made)
+        return set[str]().union(*(self._made.get(name, ()) for name in names))
 
 
 def _is_compared(operation: Any) -> bool:

@@ -11,10 +11,12 @@ What is stored is evaluated when it is built, and CI builds what was edited.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from types import MappingProxyType
+from typing import Final
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
@@ -23,12 +25,15 @@ from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.changes.rewritten import rewritten
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.flow.may_fail import ASKED, Evaluated
+from dbt_ripple.flow.may_fail import ASKED, INLINING, Evaluated
 from dbt_ripple.flow.varying_columns import EVERYTHING
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex, reach, reach_all
 from dbt_ripple.graph.unresolved_names import STORED
+
+_FORCING: Final = re.compile(r"(?i)\b(?:order|distinct|materialized|union|intersect|except)\b")
+"""Words of which one stands in every query that `Evaluated.forced` finds something in, where CTEs are inlined."""
 
 
 @made_once
@@ -45,24 +50,38 @@ def readers_of_what_may_fail(comparison: Comparison) -> list[tuple[str, str]]:
     views = [*_views_on_either_side(comparison)]
     edited = {*rewritten(comparison, views)}
     sides = views_of(comparison)
+
+    def passes_on(of: str) -> bool:
+        return _is_view(head.nodes.get(of))
+
+    inlining = dialect_of(head.metadata.adapter_type) in INLINING
+    fails_otherwise = [u for u in views if len({repr(side.fails_by(u)) for side in sides}) > 1]
+    views += [
+        u
+        for u in reach_all(fails_otherwise, head.children, through=passes_on)
+        if u not in views
+        and passes_on(u)
+        and u in base.nodes
+        and (not inlining or _FORCING.search(head.nodes[u].compiled_code or ""))
+    ]
     found: list[tuple[str, str]] = []
     for unique_id in views:
         then, now = base.nodes[unique_id], head.nodes[unique_id]
         change = comparison.changed.get(unique_id)
         columns: Collection[str] = ()
         if then.materialized != now.materialized:
-            columns = frozenset[str]().union(*(side.may_fail(unique_id) for side in sides))
+            columns = _may_fail(sides, unique_id)
         # Proofs of tests ask themselves who evaluates what gives other rows.
-        if unique_id in edited and not (change is not None and change.rows):
+        if not (change is not None and change.rows):
             redefined = {c.lower() for c in change.redefined} if change is not None else set()
-            columns = {*columns, *_evaluated_otherwise(sides, unique_id, redefined)}
+            columns = {
+                *columns,
+                *_evaluated_otherwise(sides, unique_id, unique_id in edited, redefined),
+            }
         if not columns:
             continue
         there = (*analysis.nodes[unique_id].columns, ROWS) if unique_id in analysis.nodes else ()
         starts = [(unique_id, c) for c in there if EVERYTHING in columns or c.lower() in columns]
-
-        def passes_on(of: str) -> bool:
-            return _is_view(head.nodes.get(of))
 
         below = reach_all([unique_id], head.children, through=passes_on)
         children: dict[Vertex, list[Vertex]] = {}
@@ -129,8 +148,19 @@ class Views:
     def _query(self, unique_id: str) -> Evaluated:
         sql = rename(self._project.nodes[unique_id].compiled_code or "", self._names)
         dialect = dialect_of(self._project.metadata.adapter_type)
-        above = (self.may_fail(view) for view in self._views(unique_id))
-        return Evaluated(sql, dialect, frozenset[str]().union(*above), self._renamed)
+        read: dict[str, frozenset[str]] = {}
+        for view in self._views(unique_id):
+            for name, texts in self.query(view).fails_by().items():
+                read[name] = read.get(name, frozenset()) | texts
+        return Evaluated(sql, dialect, read, self._renamed)
+
+    def fails_by(self, unique_id: str) -> list[tuple[str, list[str]]]:
+        """What fails, by the columns of a view that may fail; nothing of what is stored."""
+        if not _is_view(self._project.nodes.get(unique_id)):
+            return []
+        return sorted(
+            (name, sorted(texts)) for name, texts in self.query(unique_id).fails_by().items()
+        )
 
     def may_fail(self, unique_id: str, *, forced: bool = False) -> frozenset[str]:
         """The columns of a view that may fail."""
@@ -164,7 +194,7 @@ class Views:
 
 
 def _evaluated_otherwise(
-    sides: tuple[Views, Views], unique_id: str, redefined: Collection[str]
+    sides: tuple[Views, Views], unique_id: str, edited: bool, redefined: Collection[str]
 ) -> frozenset[str]:
     """The columns of a view with the same values that may fail for a reader of one side alone."""
     before, after = ([*side.whole(unique_id)] for side in sides)
@@ -172,13 +202,20 @@ def _evaluated_otherwise(
     def differ(part: Callable[[Evaluated], Iterable[str]]) -> bool:
         return {*chain(*map(part, before))} != {*chain(*map(part, after))}
 
-    forced = differ(lambda query: query.forced)
-    failing = frozenset[str]().union(*(side.may_fail(unique_id, forced=forced) for side in sides))
-    if forced or not failing or differ(lambda query: query.steps):
+    if differ(lambda query: query.forced):
+        return _may_fail(sides, unique_id, forced=True)
+    failing = _may_fail(sides, unique_id) if edited else frozenset()
+    if not failing or differ(lambda query: query.steps):
         return failing
     said = [{text for query in queries for text in query.items} for queries in (after, before)]
     otherwise = (side.made_otherwise(unique_id, s) for side, s in zip(sides, said, strict=True))
     return frozenset[str]().union(*otherwise) - {*redefined}
+
+
+def _may_fail(
+    sides: tuple[Views, Views], unique_id: str, *, forced: bool = False
+) -> frozenset[str]:
+    return frozenset[str]().union(*(side.may_fail(unique_id, forced=forced) for side in sides))
 
 
 def _views_on_either_side(comparison: Comparison) -> Iterator[str]:

@@ -183,8 +183,11 @@ def evaluated_otherwise(rng: random.Random) -> SmallEdit:
     plain = rng.choice((f"select k, {expression} as e from #t as t", filtered))
     texts = [plain, plain]
     kinds = [VIEW, VIEW]
-    way = rng.randrange(9)
-    if way >= 6:
+    way = rng.randrange(10)
+    if way == 9:
+        sorted_by = rng.choice((" order by e", " order by 2", " order by k", ""))
+        texts = [f"select k, {item} as e from #t as t{sorted_by}" for item in ("k", expression)]
+    elif way >= 6:
         plain = f"select k, {expression} as e, {condition} as g from #t as t"
         texts = list(guarded_otherwise(rng, f"({plain}) as c" if way == 6 else "@above as c"))
     elif way == 0:
@@ -207,7 +210,7 @@ def evaluated_otherwise(rng: random.Random) -> SmallEdit:
     after = {"models/u.sql": kinds[1] + texts[1]}
     if rng.random() < 0.5:
         before, after = after, before
-    if way > 6:
+    if way in (7, 8):
         before["models/above.sql"] = VIEW + plain
     reads = "u"
     if rng.random() < 0.5:

@@ -83,3 +83,43 @@ def test_dialects_fail_of_their_own() -> None:
 )
 def test_the_columns_that_may_fail(sql: str, columns: set[str]) -> None:
     assert Evaluated(sql, "duckdb").may_fail() == columns
+
+
+FORCED = "with c as {} (select k, s::int as n from t) select {} from {}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect", "forced"),
+    [
+        (FORCED.format("materialized", "k, n", "c"), "duckdb", True),
+        (FORCED.format("", "k, n", "c"), "duckdb", False),
+        (FORCED.format("", "a.k, b.n", "c as a join c as b on a.k = b.k"), "postgres", True),
+        (FORCED.format("", "a.k, b.n", "c as a join c as b on a.k = b.k"), "duckdb", False),
+        (FORCED.format("", "a.k, b.n", "c as a join t as b on a.k = b.k"), "postgres", False),
+        (FORCED.format("", "k, n", "c order by n"), "duckdb", True),
+        (FORCED.format("", "k, n", "c order by 2"), "duckdb", True),
+        (FORCED.format("", "k, n", "c order by k"), "duckdb", False),
+        (FORCED.format("", "k, row_number() over (order by n) as r", "c"), "duckdb", False),
+        (FORCED.format("", "distinct k, n", "c"), "duckdb", True),
+        (FORCED.format("", "distinct k", "c"), "duckdb", False),
+        (FORCED.format("", "k, n", "c union select k, k from t"), "duckdb", True),
+        (FORCED.format("", "k, n", "c union all select k, k from t"), "duckdb", False),
+        (FORCED.format("", "k, n", "c union select k, n from u").replace("s::int", "s"), "duckdb", False),
+    ],
+)  # fmt: skip
+def test_what_has_an_engine_evaluate_what_nobody_reads(
+    sql: str, dialect: str, forced: bool
+) -> None:
+    assert bool(Evaluated(sql, dialect).forced) is forced
+
+
+def test_columns_fail_by_what_they_are_made_of() -> None:
+    sql = "with c as (select s::int as n, b::int as m from t) select n + 1 as v, m, n as w, u, x from c"
+    failing = Evaluated(sql, "duckdb", {"u": ["there"]}).fails_by()
+    assert {name: sorted(texts) for name, texts in failing.items()} == {
+        "n": ["CAST(s AS INT)"],
+        "v": ["CAST(s AS INT)", "n + 1"],
+        "m": ["CAST(b AS INT)"],
+        "w": ["CAST(s AS INT)"],
+        "u": ["there"],
+    }

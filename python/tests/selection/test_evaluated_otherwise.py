@@ -74,6 +74,22 @@ def run(sql: str, kind: str, above: str = "", data: str = DATA) -> dict[str, Any
         (COLUMN, f"{COLUMN} order by k * 1000000", {*TESTS}),
         (PLAIN, f"with m as ({PLAIN}) select k, n from m", set()),
         (COLUMN, f"{COLUMN} order by n", set()),
+        (PLAIN, f"{PLAIN} order by k", {"of_n", "below"}),
+        # So they do where what they evaluate comes to fail.
+        (f"{COLUMN} order by n", f"{PLAIN} order by n", {*TESTS}),
+        (f"{COLUMN} order by 2", f"{PLAIN} order by 2", {*TESTS}),
+        (f"{COLUMN} order by all", f"{PLAIN} order by all", {*TESTS}),
+        (f"{COLUMN} order by k", f"{PLAIN} order by k", {"of_n", "below"}),
+        (
+            f"with m as materialized ({COLUMN}) select k, n from m",
+            f"with m as materialized ({PLAIN}) select k, n from m",
+            {*TESTS},
+        ),
+        (
+            f"with m as ({COLUMN}) select k, n from m",
+            f"with m as ({PLAIN}) select k, n from m",
+            {"of_n", "below"},
+        ),
         (COLUMN, f"with m as materialized ({COLUMN}) select k, n from m", set()),
         (f"{PLAIN} order by n", f"{PLAIN}\norder by n -- sorted", set()),
     ],
@@ -176,6 +192,38 @@ AT_ONCE = "select k, n from (select *, row_number() over () as r from s.above) a
 def test_what_is_evaluated_for_other_rows(then: str, now: str, selected: set[str]) -> None:
     sides = (side(sql, above=PLAIN) for sql in (then, now))
     assert {test.name for test in picked(*sides).tests} == selected
+
+
+@pytest.mark.parametrize(
+    ("view", "selected"),
+    [
+        ("select k, n from s.above order by n", {*TESTS}),
+        ("select k, n from s.above order by k", {"of_n", "below"}),
+        ("select k, n from s.above", {"of_n", "below"}),
+    ],
+)
+def test_a_view_that_nobody_edited_evaluates_what_comes_to_fail(
+    view: str, selected: set[str]
+) -> None:
+    found = {test.name for test in picked(*(side(view, above=s) for s in (COLUMN, PLAIN))).tests}
+    base, head = (run(view, "view", above) for above in (COLUMN, PLAIN))
+    assert {name for name in TESTS if base[name] != head[name]} <= found
+    assert found == selected
+
+
+@pytest.mark.parametrize(
+    ("order", "selected"), [("order by n", {"of_n", "below", "k_below"}), ("", {"of_n", "below"})]
+)
+def test_a_view_that_nobody_edited_evaluates_what_was_stored(
+    order: str, selected: set[str]
+) -> None:
+    def of(kind: str) -> Project:
+        nodes = {**side(GUARDED, kind).nodes}
+        nodes[W] = node(W, f"select k, n from s.v {order}", V, config={"materialized": "view"})
+        counted = check("k_below", "select k from s.w group by k having count(*) > 1", W)
+        return project(*nodes.values(), counted, types=TYPES, adapter="duckdb")
+
+    assert {test.name for test in picked(of("table"), of("view")).tests} == selected
 
 
 def test_an_engine_asks_what_is_cheaper_first() -> None:
