@@ -109,6 +109,12 @@ def test_what_has_all_of_a_view_evaluated(then: str, now: str, selected: set[str
         (GUARDED, ("view", "materialized_view"), {"of_n", "below"}),
         (GUARDED, ("view", "view"), set()),
         (COLUMN, ("view", "table"), set()),
+        (PLAIN, ("table", "view"), set()),
+        (
+            f"{COLUMN} where k < 5".replace("s as n", "k * k as n"),
+            ("table", "view"),
+            {"of_n", "below"},
+        ),
         (f"{COLUMN} where cast(k as int) > 5", ("view", "table"), {*TESTS}),
     ],
 )
@@ -123,7 +129,9 @@ def test_the_engine_evaluates_a_filter_before_what_guards_it() -> None:
     assert table["of_k"] == view["of_k"] == []
 
 
-@pytest.mark.parametrize(("above", "selected"), [(PLAIN, {"of_n", "below"}), (COLUMN, set())])
+@pytest.mark.parametrize(
+    ("above", "selected"), [(GUARDED, {"of_n", "below"}), (PLAIN, set()), (COLUMN, set())]
+)
 def test_what_may_fail_may_stand_in_a_view_above(above: str, selected: set[str]) -> None:
     sql = "select k, n from s.above"
     sides = (side(sql, kind, above=above) for kind in ("table", "view"))
