@@ -186,6 +186,8 @@ class Causes:
 
     def _of(self, unique_id: str) -> list[Cause]:
         then, now = self.base.nodes.get(unique_id), self.head.nodes.get(unique_id)
+        if now is None and then is None and unique_id in self.comparison.head_analysis.nodes:
+            return [Cause(kind="new", name=unique_id)]  # a relation that dbt does not know
         if now is None:
             node = then or Node(name=unique_id)
             return [Cause(kind="removed", name=node.display_name, file=self._file(node))]

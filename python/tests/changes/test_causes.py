@@ -437,3 +437,16 @@ def test_a_macro_of_a_package_in_the_repository_has_its_own_path(
 
     (cause,) = seen_in(project_dir, compare(side("+ 1"), side("+ 2"))).of("model.p.m")
     assert (cause.kind, cause.name, cause.file) == ("macro", "q.plus", told)
+
+
+def test_a_relation_that_dbt_does_not_know_is_new_where_only_head_reads_it() -> None:
+    base, head = (
+        world(),
+        world("select r.id, amount from s.raw as r join nowhere as n on n.id = r.id"),
+    )
+    kinds = {
+        c.name: c.kind
+        for u in compare(base, head).changed
+        for c in causes_of(compare(base, head)).of(u)
+    }
+    assert kinds["dataset.nowhere"] == "new"
