@@ -26,9 +26,11 @@ _NEVER: Final = classes(
     "And Or Xor Case If Coalesce Nullif Nvl2 Lower Upper Trim Length Concat ConcatWs Substring Left Right Replace "
     "Abs Greatest Least Extract DateTrunc TimestampTrunc Year Month Day Quarter Hour Minute CurrentDate "
     "CurrentTimestamp RowNumber Rank DenseRank Lag Lead Array StartsWith EndsWith Contains Exists RegexpLike DateAdd "
-    "DateSub DateDiff Round Sign SHA SHA2 MD5 SplitPart ArrayContains Struct Columns Unnest Explode RegexpReplace"
+    "DateSub DateDiff Round Sign SHA SHA2 MD5 ArrayContains Struct Columns Unnest Explode"
 )
 """Functions of sqlglot's that fail for no value of the types that they take; an aggregate is no other."""
+_NEVER_BY_CONSTANTS: Final = classes("SplitPart RegexpReplace")
+"""Functions that fail for no value of what they are of, if a row gives them no other argument."""
 _OVERFLOWING: Final = (exp.Add, exp.Sub, exp.Mul)
 _DIVISIONS: Final = classes("Div IntDiv Mod")
 _OF_SOME_ROWS: Final = classes(
@@ -170,7 +172,7 @@ class Evaluated:
                     self.items.setdefault(self._text(said), []).append(item)
         compared: list[Any] = []
         if isinstance(node, exp.Order) and isinstance(node.parent, exp.Query):
-            named = any(key.find(exp.Column) for key in node.expressions)
+            named = all(key.find(exp.Column) for key in node.expressions)
             compared = [node] if named else [node, *node.parent.selects]
         elif isinstance(node, exp.Query) and (node.args.get("distinct") or _is_compared(node)):
             compared = node.selects if isinstance(node, exp.Select) else [node]
@@ -178,6 +180,8 @@ class Evaluated:
             twice = self._times[id(node)] > 1 and self._dialect not in INLINING
             compared = [node.this] if node.args.get("materialized") or twice else []
         fails = set[str]().union(*map(self._fails_by, compared))
+        if any(_is_all(star) for piece in compared for star in piece.find_all(exp.Star)):
+            fails = fails.union(*self._made.values())
         if fails:
             word = self._text(node) if isinstance(node, exp.Order) else node.key
             self.forced |= {word, *fails}
@@ -218,6 +222,10 @@ class Evaluated:
         return set[str]().union(*(self._made.get(name, ()) for name in names))
 
 
+def _is_all(star: Any) -> bool:
+    return not isinstance(star.parent, exp.Count)
+
+
 def _is_compared(operation: Any) -> bool:
     return isinstance(operation, exp.SetOperation) and is_distinct(operation)
 
@@ -227,21 +235,17 @@ def _may_raise(node: Any, dialect: str) -> bool:
     return _fails(node, dialect) or (isinstance(node, _OVERFLOWING) and not _is_constant(node))
 
 
-def _fails(node: Any, dialect: str) -> bool:
-    return _is_able_to(node, dialect) and not _is_constant(node)
-
-
 def _is_constant(node: Any) -> bool:
-    """Whether it is the same for all rows: then no row decides whether it fails."""
+    """Whether it is the same for all rows."""
     return not node.find(exp.Column, exp.Star, exp.Query, exp.Anonymous)
 
 
-def _is_able_to(node: Any, dialect: str) -> bool:
+def _fails(node: Any, dialect: str) -> bool:
     if isinstance(node, exp.Cast):
         if node.args.get("safe") or dialect in _CASTS_TO_NULL:
             return False
         text = isinstance(node.to, exp.DataType) and node.to.this in exp.DataType.TEXT_TYPES
-        return not text and not isinstance(node.this, (exp.Literal, exp.Null))
+        return not text and not _is_constant(node.this)
     if isinstance(node, _DIVISIONS):
         if dialect == "duckdb":  # as 2.0 does; it was NULL before
             return not isinstance(node, exp.Div)
@@ -252,4 +256,7 @@ def _is_able_to(node: Any, dialect: str) -> bool:
             and not isinstance(node.parent, _QUERIES)
             and not is_one_row(node.this)
         )
+    if isinstance(node, _NEVER_BY_CONSTANTS):
+        given = (argument for name, argument in node.args.items() if name != "this")
+        return any(isinstance(a, exp.Expression) and not _is_constant(a) for a in given)
     return isinstance(node, exp.Func) and not isinstance(node, (exp.AggFunc, *_NEVER))

@@ -32,7 +32,9 @@ from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex, reach, reach_all
 from dbt_ripple.graph.unresolved_names import STORED
 
-_FORCING: Final = re.compile(r"(?i)\b(?:order|distinct|materialized|union|intersect|except)\b")
+_FORCING: Final = re.compile(
+    r"(?i)\b(?:order|distinct|materialized|union|intersect|except|sort|cluster|distribute)\b"
+)
 """Words of which one stands in every query that `Evaluated.forced` finds something in, where CTEs are inlined."""
 
 
@@ -55,7 +57,7 @@ def readers_of_what_may_fail(comparison: Comparison) -> list[tuple[str, str]]:
         return _is_view(head.nodes.get(of))
 
     inlining = dialect_of(head.metadata.adapter_type) in INLINING
-    fails_otherwise = [u for u in views if len({repr(side.fails_by(u)) for side in sides}) > 1]
+    fails_otherwise = [u for u in views if sides[0].fails_by(u) != sides[1].fails_by(u)]
     views += [
         u
         for u in reach_all(fails_otherwise, head.children, through=passes_on)
@@ -83,7 +85,6 @@ def readers_of_what_may_fail(comparison: Comparison) -> list[tuple[str, str]]:
             continue
         there = (*analysis.nodes[unique_id].columns, ROWS) if unique_id in analysis.nodes else ()
         starts = [(unique_id, c) for c in there if EVERYTHING in columns or c.lower() in columns]
-
         below = reach_all([unique_id], head.children, through=passes_on)
         children: dict[Vertex, list[Vertex]] = {}
         for edge in edges_into(analysis.edges, below.keys() - {unique_id}):
@@ -109,6 +110,8 @@ def views_of(comparison: Comparison) -> tuple[Views, Views]:
 
 def is_guarded_as_before(comparison: Comparison, unique_id: str) -> bool:
     """Whether head evaluates a view for the rows of base, in these words, or only asks more of them."""
+    if unique_id not in comparison.base.nodes:
+        return False
     before, after = (side.steps(unique_id) for side in views_of(comparison))
     return before <= after and all(step.startswith(ASKED) for step in after - before)
 
@@ -155,13 +158,10 @@ class Views:
                 read[name] = read.get(name, frozenset()) | texts
         return Evaluated(sql, dialect, read, self._renamed)
 
-    def fails_by(self, unique_id: str) -> list[tuple[str, list[str]]]:
+    def fails_by(self, unique_id: str) -> dict[str, frozenset[str]]:
         """What fails, by the columns of a view that may fail; nothing of what is stored."""
-        if not _is_view(self._project.nodes.get(unique_id)):
-            return []
-        return sorted(
-            (name, sorted(texts)) for name, texts in self.query(unique_id).fails_by().items()
-        )
+        is_view = _is_view(self._project.nodes.get(unique_id))
+        return self.query(unique_id).fails_by() if is_view else {}
 
     def may_fail(self, unique_id: str, *, forced: bool = False) -> frozenset[str]:
         """The columns of a view that may fail."""

@@ -11,7 +11,7 @@ besides relations of which a vertex changed:
   location. `graph.node_properties` says what a build depends on.
 * A relation whose rows come in another order, if something that changed reads them: it is the same
   bag of rows, but a reader that takes the first of them takes another one.
-* A table that reads a view which is evaluated otherwise (`selection.evaluated_otherwise`).
+* A table or a view that reads a view which is evaluated otherwise (`selection.evaluated_otherwise`).
 * A user-defined function that is new or gives other values: what calls it is built anew, and would
   call base's.
 * What hooks of these write to, and the relations whose hooks write to these.

@@ -576,8 +576,8 @@ class _Proofs:
         that fails) would go by unseen. What runs it is a test, or a table that is built and keeps
         all that the proven test reads of it. Where neither executes a view, a proven test is taken
         out of ``proven``. Where its rows are not among base's, over which it has evaluated the same
-        already, or are chosen in other words, that test has to read all of what may fail that it reads itself: an engine does not
-        evaluate what is not read.
+        already, or are chosen in other words, that test has to read all of what may fail that it reads
+        itself: an engine does not evaluate what is not read.
         """
         result: dict[str, dict[str, str]] = {}
         # The last first: what executes a view executes those it reads.

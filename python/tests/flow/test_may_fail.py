@@ -99,6 +99,10 @@ FORCED = "with c as {} (select k, s::int as n from t) select {} from {}"
         (FORCED.format("", "k, n", "c order by n"), "duckdb", True),
         (FORCED.format("", "k, n", "c order by 2"), "duckdb", True),
         (FORCED.format("", "k, n", "c order by k"), "duckdb", False),
+        (FORCED.format("", "k, n", "c order by k, 2"), "duckdb", True),
+        (FORCED.format("", "*", "c order by 2"), "duckdb", True),
+        (FORCED.format("", "distinct *", "c"), "duckdb", True),
+        (FORCED.format("", "distinct k, count(*) over () as r", "c"), "duckdb", False),
         (FORCED.format("", "k, row_number() over (order by n) as r", "c"), "duckdb", False),
         (FORCED.format("", "distinct k, n", "c"), "duckdb", True),
         (FORCED.format("", "distinct k", "c"), "duckdb", False),
@@ -123,3 +127,21 @@ def test_columns_fail_by_what_they_are_made_of() -> None:
         "w": ["CAST(s AS INT)"],
         "u": ["there"],
     }
+
+
+@pytest.mark.parametrize(
+    ("expression", "fails"),
+    [
+        ("split_part(s, '-', 1)", False),
+        ("split_part(s, '-', x)", True),
+        ("regexp_replace(s, '[0-9]', '')", False),
+        ("regexp_replace(s, t, '')", True),
+        ("cast(date_trunc('week', date '2026-01-04') as date)", False),
+        ("cast(date_trunc('week', d) as date)", True),
+        ("1 % 0", True),
+        ("(select max(x) from b)", False),
+        ("(select x from b)", True),
+    ],
+)
+def test_what_a_row_decides(expression: str, fails: bool) -> None:
+    assert of(expression) is fails

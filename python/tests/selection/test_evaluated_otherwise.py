@@ -264,6 +264,31 @@ def test_fewer_rows_are_proven_where_no_more_are_evaluated(now: str, proven: set
     assert (after["of_n"] == "error") is ("of_n" not in proven)
 
 
+def test_a_view_that_is_new_has_asked_nothing_before() -> None:
+    def of(*more: Any) -> Project:
+        top = node(
+            V,
+            f"select k, n from s.{'new' if more else 'above'} where k < 9",
+            "model.p.new" if more else "model.p.above",
+            config={"materialized": "view"},
+        )
+        return project(
+            *{**side(PLAIN, above=PLAIN).nodes, V: top}.values(),
+            *more,
+            types=TYPES,
+            adapter="duckdb",
+        )
+
+    new = node(
+        "model.p.new",
+        "select k, n from s.above where k < 5",
+        "model.p.above",
+        config={"materialized": "view"},
+    )
+    found = select(passed(of(), keys=1), of(new))
+    assert "of_n" in {test.name for test in found.tests}
+
+
 def test_what_is_edited_too_is_selected_by_its_rows_alone() -> None:
     """Proofs of tests ask themselves who evaluates a view that changed."""
     comparison = compare(side(PLAIN), side(f"{PLAIN} where k > 1 order by n"))
